@@ -1,0 +1,1 @@
+"""Numeric code: `cpu/` (C++), `reference/` (plain definitions, the oracle of the tests)."""

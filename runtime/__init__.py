@@ -1,0 +1,1 @@
+"""Engines: sequences, scheduler, prefix cache, sampling, output, backends, models."""

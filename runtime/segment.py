@@ -1,0 +1,173 @@
+"""What a program hands to an engine, and what the engine hands back.
+
+The border between the floors: the language builds these values, every engine consumes them. They
+know nothing of programs, models or backends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sglite.options import DEFAULT_MAX_TOKENS, Sampling
+
+PieceKind = Literal["user", "template", "special"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of literal text.
+
+    `user`: text of the program or its arguments; never becomes special ids and may be healed.
+    `template`: a fragment of the model's chat template; special tokens in it are parsed, and it is
+    never healed. `special`: the text of exactly one special token, asked for by the user.
+    """
+
+    text: str
+    kind: PieceKind = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a hole's output must match: the source text, before it meets a vocabulary.
+
+    `json_schema`: `source` is the schema as JSON text; `regex`: a pattern, matched in full;
+    `grammar`: a grammar text in the format that `options` names. `options` are keyword arguments
+    of the matching `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash.
+    """
+
+    kind: Literal["json_schema", "regex", "grammar"]
+    source: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Literal text: all of it between two holes, so one text for the tokeniser."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gen:
+    """A hole that generates tokens.
+
+    `key` is the 64-bit randomness key of the hole: (seed, row, branch path, variable, occurrence)
+    hashed by the language; the engine adds the token index. `until` texts are expected to follow
+    the value, `stop` texts and `stop_ids` end it; none of them is part of the value or the state.
+    """
+
+    name: str
+    key: int = 0
+    constraint: Constraint | None = None
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    sampling: Sampling = Sampling()
+    stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+    until: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A hole that picks one of `choices` and keeps the distribution over all of them."""
+
+    name: str
+    choices: tuple[str, ...]
+    key: int = 0
+    sampling: Sampling = Sampling()
+
+
+Hole = Gen | Select
+Step = Append | Gen | Select
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The steps of one sequence that were recorded between two reads; run in order."""
+
+    steps: tuple[Step, ...]
+
+
+FinishReason = Literal["eos", "stop", "until", "grammar", "length", "context", "select"]
+
+
+@dataclass(slots=True)
+class Usage:
+    """Counters, in tokens; they add up over holes, segments and sequences.
+
+    prompt: ids of literal text that the sequence held when a hole began, each counted once.
+    cached: prompt ids whose KV came from the prefix cache. forced: ids that the grammar left no
+    choice about and that rode along without a decode step of their own. decoded: ids drawn.
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    forced_tokens: int = 0
+    decoded_tokens: int = 0
+    drafted_tokens: int = 0
+
+    def add(self, other: Usage) -> None:
+        self.prompt_tokens += other.prompt_tokens
+        self.cached_tokens += other.cached_tokens
+        self.forced_tokens += other.forced_tokens
+        self.decoded_tokens += other.decoded_tokens
+        self.drafted_tokens += other.drafted_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class HoleResult:
+    """What came out of one hole.
+
+    text: the value without the healed prefix. ids: the generated ids as they stand in the state.
+    logprobs: natural-log probability of each id under the distribution it was drawn from (masked,
+    before temperature), 0.0 for a forced id. distribution: for select, choice -> probability, in
+    the order of the choices, summing to 1. stop: the stop or until text that ended it. times:
+    time.monotonic() seconds.
+    """
+
+    name: str
+    text: str
+    ids: tuple[int, ...]
+    finish: FinishReason
+    logprobs: tuple[float, ...] = ()
+    stop: str | None = None
+    distribution: dict[str, float] | None = None
+    usage: Usage = field(default_factory=Usage)
+    started_at: float = 0.0
+    first_token_at: float = 0.0
+    finished_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the hole that is being generated: whole characters only."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoleDone:
+    """The hole at `step` (an index into the segment's steps) has its result."""
+
+    step: int
+    result: HoleResult
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentDone:
+    """Terminal: every step of the segment is done. `ids` is the whole state of the sequence."""
+
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFailed:
+    """Terminal: the step at index `step` failed; the sequence takes no further segments."""
+
+    step: int
+    error: Exception
+
+
+Event = TextDelta | HoleDone | SegmentDone | SegmentFailed

@@ -1,0 +1,1 @@
+"""sglite: structured generation in one package."""

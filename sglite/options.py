@@ -1,0 +1,61 @@
+"""The one list of sampling parameters. Holes, runs and engines all read it from here.
+
+Floor 0: imports nothing of ours and may be imported by every floor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+DEFAULT_MAX_TOKENS = 128
+"""Where an open hole without `max_tokens` ends if the model does not end it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How one token is drawn; all fields resolved. `temperature=0` is greedy.
+
+    `top_k=0`, `top_p=1` and `min_p=0` switch their filter off. Ties go to the lowest id.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise ValueError(f"temperature must be a finite number >= 0, got {self.temperature!r}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be in (0, 1], got {self.top_p!r}")
+        if self.top_k < 0:
+            raise ValueError(f"top_k must be >= 0 (0 switches it off), got {self.top_k!r}")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"min_p must be in [0, 1], got {self.min_p!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.
+
+    `seed=None` draws one and records it in the result. `priority`: higher runs first.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    priority: int = 0
+
+    def over(self, base: Options) -> Options:
+        """These options, with what they leave open taken from `base`."""
+        said = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(base, **{k: v for k, v in said.items() if v is not None})
+
+    def sampling(self) -> Sampling:
+        """The resolved sampling parameters. Raises ValueError for a value out of range."""
+        said = {f.name: getattr(self, f.name) for f in fields(Sampling)}
+        return Sampling(**{k: v for k, v in said.items() if v is not None})
