@@ -9,7 +9,7 @@ thread always works on its own batch, so that batches inside of batches cannot s
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any, Literal
 
 from tqdm import tqdm
@@ -194,7 +194,7 @@ class _Bar:
     """A progress bar, or nothing."""
 
     def __init__(self, rows: Iterable[object], title: str, *, shown: bool) -> None:
-        total = len(rows) if hasattr(rows, "__len__") else None
+        total = len(rows) if isinstance(rows, Sized) else None
         self._bar = tqdm(total=total, desc=title, unit="row") if shown else None
 
     def advance(self) -> None:

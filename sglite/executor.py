@@ -177,8 +177,8 @@ class Run:
     ) -> None:
         if isinstance(event, TextDelta):
             if self._watcher is not None:
-                slot = next(s for s in slots if s is not None and s.result is None)
-                self._watcher.delta(slot, event.text, path)
+                writing = next(s for s in slots if s is not None and s.result is None)
+                self._watcher.delta(writing, event.text, path)
         elif isinstance(event, HoleDone):
             slot = slots[event.step]
             if slot is not None:

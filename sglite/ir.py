@@ -16,6 +16,8 @@ from sglite.runtime.segment import Constraint
 
 GRAPH_VERSION = 1
 
+_NOTHING_SAID = Options()
+
 
 class Place(NamedTuple):
     """Where the user wrote something."""
@@ -120,7 +122,7 @@ class Gen(Node):
 
     name: str | None
     constraint: Constraint | None = None
-    options: Options = Options()
+    options: Options = _NOTHING_SAID
     stop: tuple[str, ...] = ()
     stop_ids: tuple[int, ...] = ()
     until: tuple[str, ...] = ()
@@ -137,7 +139,7 @@ class Select(Node):
 
     name: str | None
     choices: tuple[str, ...]
-    options: Options = Options()
+    options: Options = _NOTHING_SAID
 
     def describe(self) -> str:
         return f"select({self.name!r})"

@@ -107,8 +107,8 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record this program inside of another one.
 
-        `other(s, ...)` runs the body on the state `s` and returns what it returns; `s += other(...)`
-        does the same where it is added.
+        `other(s, ...)` runs the body on the state `s` and returns what it returns;
+        `s += other(...)` does the same where it is added.
         """
         if args and isinstance(args[0], State):
             return args[0].call(self, *args[1:], **kwargs)
