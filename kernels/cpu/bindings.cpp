@@ -1,3 +1,8 @@
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_cpu, m) { m.doc() = "native part of sglite"; }
+#include "draw.h"
+
+NB_MODULE(_cpu, m) {
+  m.doc() = "native part of sglite";
+  sglite::bind_draw(m);
+}
