@@ -68,7 +68,9 @@ def agrees(row: Row, got: tuple[int, float]) -> None:
         return
     temperature = float(np.float32(row.temperature))
     ways = [(float(np.float32(row.top_p)), float(np.float32(row.min_p)))]
-    ways += [(p * (1 + e), m * (1 + f)) for p, m in ways for e in (-3e-6, 3e-6) for f in (-3e-6, 3e-6)]
+    ways += [
+        (p * (1 + e), m * (1 + f)) for p, m in ways for e in (-3e-6, 3e-6) for f in (-3e-6, 3e-6)
+    ]
     for top_p, min_p in ways:
         p = sampling.filtered(found, temperature, row.top_k, min(top_p, 1.0), min(min_p, 1.0))
         end = float(np.cumsum(p)[index])
