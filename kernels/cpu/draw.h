@@ -14,6 +14,9 @@ inline constexpr int64_t kMaxDrawVocab = int64_t{1} << 21;
 
 enum class VectorSet { portable, avx2, avx512 };
 
+// Whether this build has code for the set and this CPU runs it.
+bool supported(VectorSet set);
+
 // Arrays of L rows, all validated by the caller except the values of the logits.
 struct DrawBatch {
     int64_t vocab;

@@ -91,7 +91,8 @@ def filtered(
         order = order[weights[order] >= min_p * weights[order[0]]]
     kept = np.zeros_like(weights)
     kept[order] = weights[order]
-    return kept / kept.sum()
+    kept /= kept.sum()
+    return kept
 
 
 def greedy(found: Outcomes) -> int:
