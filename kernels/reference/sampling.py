@@ -91,8 +91,8 @@ def filtered(
         order = order[weights[order] >= min_p * weights[order[0]]]
     kept = np.zeros_like(weights)
     kept[order] = weights[order]
-    kept /= kept.sum()
-    return kept
+    probabilities: Float64 = kept / kept.sum()
+    return probabilities
 
 
 def greedy(found: Outcomes) -> int:
