@@ -11,6 +11,24 @@ Float32 = npt.NDArray[np.float32]
 def available_isas() -> list[str]:
     """Instruction sets that this build and this machine have, the best one first."""
 
+def draw(
+    logits: npt.NDArray[np.float32],
+    mask: npt.NDArray[np.uint32],
+    temperature: npt.NDArray[np.float32],
+    top_p: npt.NDArray[np.float32],
+    top_k: npt.NDArray[np.int32],
+    min_p: npt.NDArray[np.float32],
+    uniform: npt.NDArray[np.float64],
+    end_ids: npt.NDArray[np.int32],
+    end_start: npt.NDArray[np.int32],
+    end_rest: npt.NDArray[np.uint8],
+    vectors: str = "auto",
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Draw one outcome a row; the contract is that of Backend.draw and DrawRequest.
+
+    vectors: auto or a name of `available_isas`; it changes speed only.
+    """
+
 class Model:
     """Weights, KV pages and threads. Everything is checked against the shapes given here.
 

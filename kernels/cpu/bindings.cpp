@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "draw.h"
 #include "model.h"
 
 namespace nb = nanobind;
@@ -80,6 +81,7 @@ void copy_pages(PyModel& self, const Pairs& pairs) {
 NB_MODULE(_cpu, m) {
     using namespace sglite;
     m.doc() = "Native CPU backend: packed weights, paged KV cache, one call a step.";
+    bind_draw(m);
     m.def("available_isas", &available_isas);
     nb::class_<PyModel>(m, "Model")
         .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a,

@@ -164,6 +164,7 @@ class CpuBackend(Backend):
             request.end_ids,
             request.end_start,
             request.end_rest,
+            self.isa,
         )
 
     def close(self) -> None:
