@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sglite.errors import ModelError
 from sglite.runtime.models.config import LayerConfig, ModelConfig
-from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.gguf import GGUFFile, StringArray
 
 _GEMMA3_PERIOD = 6
 _GEMMA3_LOCAL_ROPE_BASE = 10_000.0
@@ -117,6 +117,12 @@ class _Keys:
         rows = embedding.shape[0]
         if self.size("vocab_size", rows) != rows:
             raise self.error("vocab_size", f"must be the {rows} rows of token_embd.weight")
+        tokens = self.gguf.metadata.get("tokenizer.ggml.tokens")
+        if isinstance(tokens, StringArray) and len(tokens) != rows:
+            raise ModelError(
+                f"{self.gguf.path}: tokenizer.ggml.tokens has {len(tokens)} tokens, "
+                f"token_embd.weight {rows} rows"
+            )
         return rows
 
     def layer_count(self) -> int:

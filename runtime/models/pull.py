@@ -8,6 +8,7 @@ what is inside the file.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib.util
@@ -198,9 +199,9 @@ def _download(requirement: str, folder: Path, bar: tqdm[NoReturn]) -> Path:
 
 def _bytes_below(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except OSError:  # pip moves and removes files meanwhile
-            continue
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            # pip moves and removes files meanwhile.
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(parent, name)).st_size
     return total
