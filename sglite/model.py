@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -20,16 +21,21 @@ if TYPE_CHECKING:
 class Model:
     """A model with its engine, in this process. Close it, or use it in a `with`, to free it.
 
-    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`. `threads` None: one
-    per core. `context` None: what the model was made for. `kv_memory` in bytes, None: a share of
-    the machine's. `prefix_cache`: True, False, or a path to keep it in.
+    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`; a known name is
+    fetched on first use. `threads` None: one per core. `context`: most tokens of one sequence,
+    None: what the model was made for. `kv_memory` in bytes, None: a share of the machine's.
+    `prefix_cache` False computes every prompt anew.
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
     gets some valid text.
 
-    Raises ModelError for a model that cannot be found or read.
+    `path` is the model's file, or None. Raises ModelError for a model that cannot be found or
+    read, ValueError for an argument out of range.
     """
+
+    engine: Engine
+    path: Path | None
 
     def __init__(
         self,
@@ -39,39 +45,28 @@ class Model:
         threads: int | None = None,
         context: int | None = None,
         kv_memory: int | None = None,
-        kv_dtype: Literal["f16", "f32", "q8"] = "f16",
-        prefix_cache: bool | str | PathLike[str] = True,
+        kv_dtype: Literal["f16", "f32"] = "f16",
+        prefix_cache: bool = True,
         script: Mapping[str, Any] | None = None,
     ) -> None:
+        from sglite.runtime.load import load_engine
+
         self.name = fspath(name)
-        self.engine: Engine
+        loaded = load_engine(
+            self.name,
+            backend=backend,
+            threads=threads,
+            context=context,
+            kv_memory=kv_memory,
+            kv_dtype=kv_dtype,
+            prefix_cache=prefix_cache,
+            script=script,
+        )
+        self.engine = loaded.engine
+        self.path = loaded.path
+        self.closed = False
         self._chat: ChatTemplate | None = None
         self._lock = threading.Lock()
-        self.closed = False
-        if backend == "scripted":
-            from sglite.runtime.engines.scripted import ScriptedEngine
-
-            self.engine = ScriptedEngine(script)
-        elif script is not None:
-            raise ValueError(f"script= is for backend='scripted', not for {backend!r}")
-        else:
-            from sglite.runtime.load import load_engine
-
-            self.engine = load_engine(
-                self.name,
-                backend=backend,
-                threads=threads,
-                context=context,
-                kv_memory=kv_memory,
-                kv_dtype=kv_dtype,
-                prefix_cache=prefix_cache,
-            )
-
-    @property
-    def path(self) -> str | None:
-        """The model's file; None for a model without one."""
-        path = getattr(self.engine, "path", None)
-        return None if path is None else fspath(path)
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -18,7 +18,7 @@ class Recorder(ScriptedEngine):
     """A scripted engine that remembers every call."""
 
     def __init__(self, script: Mapping[str, Any] | None = None, **options: Any) -> None:
-        super().__init__(script, **options)
+        super().__init__(script=script, **options)
         self.segments: list[tuple[SequenceId, Segment]] = []
         self.opened: list[SequenceId] = []
         self.closed: list[SequenceId] = []
