@@ -39,7 +39,7 @@ class Model:
         threads: int | None = None,
         context: int | None = None,
         kv_memory: int | None = None,
-        kv_dtype: Literal["f16", "f32", "q8"] = "f16",
+        kv_dtype: Literal["f16", "f32"] = "f16",
         prefix_cache: bool | str | PathLike[str] = True,
         script: Mapping[str, Any] | None = None,
     ) -> None:
