@@ -75,12 +75,13 @@ class ChatTemplate:
                     f"{list(roles[:-1])}; write the text into another turn"
                 )
         opening = split.gaps[last]
-        if roles[-1] == "assistant" and last:
-            prompted = self._split(roles[:-1], prompt=True)
-            if prompted is not None:
-                opening = prompted.tail
         if last:
             written = self._known_closing(roles[:-1])
+            if roles[-1] == "assistant":
+                prompted = self._split(roles[:-1], prompt=True)
+                # Not every template has a prompt for the answer.
+                if prompted is not None and prompted.tail != written:
+                    opening = prompted.tail
             if opening.startswith(written):
                 opening = opening[len(written) :]
             else:
@@ -105,7 +106,7 @@ class ChatTemplate:
                 documents=None,
                 **self._variables,
             )
-        except (TemplateError, TypeError, ValueError, LookupError) as error:
+        except Exception as error:  # the template is code out of a model file
             raise ModelError(
                 f"the model's chat template refuses the turns {list(roles)}: {error}"
             ) from error

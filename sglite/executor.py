@@ -215,13 +215,15 @@ class Run:
             self._ending = True
             self.finished_at = time.monotonic()
             sequences = tuple(self._sequences)
-        for sequence in sequences:
-            self.engine.close(sequence)
-        with self._changed:
-            self._finished = True
-            self._changed.notify_all()
-        if self._watcher is not None:
-            self._watcher.finished()
+        try:
+            for sequence in sequences:
+                self.engine.close(sequence)
+        finally:  # whoever waits must not hang, whatever the engine does
+            with self._changed:
+                self._finished = True
+                self._changed.notify_all()
+            if self._watcher is not None:
+                self._watcher.finished()
 
 
 def _refused(error: Exception, slots: list[Slot | None]) -> ProgramError:

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sglite.errors import CancelledError, ModelError
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
@@ -102,7 +103,7 @@ class ScriptedEngine(Engine):
 
         special = range(256, 256 + len(SPECIAL_TOKENS))
         tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in SPECIAL_TOKENS]
-        return Vocabulary.from_tokens(tokens, eos_ids=[256, 258], special_ids=list(special))
+        return Vocabulary.from_tokens(tokens, [256, 258], special, encode=list)
 
     @property
     def chat_template(self) -> str | None:
@@ -300,8 +301,9 @@ class ScriptedEngine(Engine):
         text = self._shortest.get(constraint)
         if text is None:
             matcher = self._grammar(constraint).matcher()
-            mask = np.zeros((256 + len(SPECIAL_TOKENS) + 31) // 32, dtype=np.uint32)
+            mask = self.vocabulary.empty_mask()
             data = bytearray()
+            # Each allowed byte under this budget brings the end nearer by one.
             while not (matcher.is_complete or matcher.is_finished):
                 matcher.fill_mask(mask, budget=matcher.tokens_to_finish())
                 byte = next(_allowed_bytes(mask))
@@ -314,15 +316,15 @@ class ScriptedEngine(Engine):
 def _compile(constraint: Constraint, vocabulary: Vocabulary) -> Grammar:
     from sglite import grammars
 
-    compile_it = {
-        "json_schema": grammars.compile_json_schema,
-        "regex": grammars.compile_regex,
-        "grammar": grammars.compile_grammar,
-    }[constraint.kind]
-    return compile_it(constraint.source, vocabulary, **dict(constraint.options))
+    options = dict(constraint.options)
+    if constraint.kind == "json_schema":
+        return grammars.compile_json_schema(constraint.source, vocabulary, **options)
+    if constraint.kind == "regex":
+        return grammars.compile_regex(constraint.source, vocabulary, **options)
+    return grammars.compile_grammar(constraint.source, vocabulary, **options)
 
 
-def _allowed_bytes(mask: np.ndarray[Any, np.dtype[np.uint32]]) -> Iterator[int]:
+def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[:256]
     allowed = np.flatnonzero(bits).tolist()
     return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
