@@ -4,6 +4,7 @@ from sglite.errors import GrammarError
 from sglite.grammars.matcher import Grammar, Matcher, fill_masks, free_text
 from sglite.grammars.regex import compile_regex
 from sglite.grammars.schema import compile_json_schema
+from sglite.grammars.text import compile_grammar
 from sglite.grammars.vocabulary import Vocabulary
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "GrammarError",
     "Matcher",
     "Vocabulary",
+    "compile_grammar",
     "compile_json_schema",
     "compile_regex",
     "fill_masks",

@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+import numpy as np
+
 Ranges = tuple[tuple[int, int], ...]
 
 LAST = 0x10FFFF
@@ -100,7 +102,8 @@ def atoms(sets: Iterable[Ranges]) -> list[Ranges]:
 
 @functools.cache
 def _every_character() -> str:
-    return "".join(chr(c) for low, high in ANY for c in range(low, high + 1))
+    codes = np.concatenate([np.arange(low, high + 1, dtype="<u4") for low, high in ANY])
+    return codes.tobytes().decode("utf-32-le")
 
 
 @functools.lru_cache(maxsize=256)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from sglite.errors import ModelError
+from sglite.grammars import Vocabulary
+from sglite.runtime.backends.cpu import CpuBackend, KvDtype, bytes_per_page
+from sglite.runtime.engine import LocalEngine
 from sglite.runtime.engines.base import Engine
+from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.pull import resolve
+from sglite.runtime.models.tokenizer import Tokenizer
 
 DEFAULT_KV_MEMORY = 1 << 30
 """Bytes of KV cache when the user names none, never above a quarter of the machine's memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """An engine and the file that its weights come from (None for an engine without one)."""
-
-    engine: Engine
-    path: Path | None
 
 
 def load_engine(
@@ -29,55 +25,31 @@ def load_engine(
     threads: int | None = None,
     context: int | None = None,
     kv_memory: int | None = None,
-    kv_dtype: str = "f16",
-    prefix_cache: bool = True,
-    script: Any = None,
-) -> Loaded:
+    kv_dtype: KvDtype = "f16",
+    prefix_cache: bool | str | os.PathLike[str] = True,
+) -> Engine:
     """Build the engine for `name` (a known name, a path or hf:ORG/REPO/FILE).
 
     context: most tokens of one sequence, None for the model's own limit. kv_memory: bytes of KV
-    cache. kv_dtype: "f16" or "f32". Raises ModelError for a model that cannot be found, read or
+    cache, None for DEFAULT_KV_MEMORY. Raises ModelError for a model that cannot be found, read or
     run, and ValueError for an argument out of range.
     """
-    if backend == "scripted":
-        from sglite.runtime.engines.scripted import ScriptedEngine
-
-        return Loaded(ScriptedEngine(name, script=script), None)
     if backend != "cpu":
         raise ModelError(f"no backend named {backend!r}; this version has 'cpu' and 'scripted'")
-    if script is not None:
-        raise ValueError("script= belongs to backend='scripted'")
-    return _load_cpu(name, threads, context, kv_memory, kv_dtype, prefix_cache)
-
-
-def _load_cpu(
-    name: str,
-    threads: int | None,
-    context: int | None,
-    kv_memory: int | None,
-    kv_dtype: str,
-    prefix_cache: bool,
-) -> Loaded:
-    from sglite.grammars import Vocabulary
-    from sglite.runtime.backends.cpu import CpuBackend, page_bytes
-    from sglite.runtime.engine import LocalEngine
-    from sglite.runtime.models.config import ModelConfig
-    from sglite.runtime.models.gguf import GGUFFile
-    from sglite.runtime.models.pull import resolve
-    from sglite.runtime.models.tokenizer import Tokenizer
-
+    if not isinstance(prefix_cache, bool):
+        raise ValueError(
+            f"prefix_cache={prefix_cache!r}: this version keeps the prefix cache in memory alone; "
+            "pass True or False"
+        )
     path = resolve(name)
     gguf = GGUFFile.open(path)
     config = ModelConfig.from_gguf(gguf)
     tokenizer = Tokenizer.from_gguf(gguf)
-    kv_bytes = default_kv_memory() if kv_memory is None else kv_memory
-    pages = kv_bytes // page_bytes(config, kv_dtype)
-    if pages < 1:
-        raise ValueError(
-            f"kv_memory={kv_bytes} bytes holds no page; one page of {name} takes "
-            f"{page_bytes(config, kv_dtype)} bytes"
-        )
-    runner = CpuBackend(gguf, config, threads=threads, pages=pages, kv_dtype=kv_dtype)
+    memory = default_kv_memory() if kv_memory is None else kv_memory
+    page = bytes_per_page(config, kv_dtype)
+    if memory < page:
+        raise ValueError(f"kv_memory={memory} bytes holds no page; one page takes {page} bytes")
+    runner = CpuBackend(gguf, config, threads=threads, pages=memory // page, kv_dtype=kv_dtype)
     vocabulary = Vocabulary.from_tokens(
         tokenizer.token_bytes,
         eos_ids=tokenizer.eos_ids,
@@ -87,7 +59,8 @@ def _load_cpu(
     engine = LocalEngine(
         name, runner, tokenizer, vocabulary, prefix_cache=prefix_cache, context=context
     )
-    return Loaded(engine, path)
+    engine.path = path
+    return engine
 
 
 def default_kv_memory() -> int:

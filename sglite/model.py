@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from os import PathLike, fspath
@@ -34,8 +35,10 @@ class Model:
     read, ValueError for an argument out of range.
     """
 
+    name: str
     engine: Engine
     path: Path | None
+    closed: bool
 
     def __init__(
         self,
@@ -51,9 +54,8 @@ class Model:
     ) -> None:
         from sglite.runtime.load import load_engine
 
-        self.name = fspath(name)
         loaded = load_engine(
-            self.name,
+            fspath(name),
             backend=backend,
             threads=threads,
             context=context,
@@ -62,11 +64,17 @@ class Model:
             prefix_cache=prefix_cache,
             script=script,
         )
-        self.engine = loaded.engine
-        self.path = loaded.path
+        self._adopt(fspath(name), loaded.engine, loaded.path)
+
+    def _adopt(self, name: str, engine: Engine, path: Path | None) -> None:
+        self.name = name
+        self.engine = engine
+        self.path = path
         self.closed = False
         self._chat: ChatTemplate | None = None
         self._lock = threading.Lock()
+        # Also ends the engine's thread at exit, before the interpreter is taken down under it.
+        self._shutdown = weakref.finalize(self, engine.shutdown)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -94,7 +102,7 @@ class Model:
     def close(self) -> None:
         """End the engine; runs under way fail. Closing twice is fine."""
         self.closed = True
-        self.engine.shutdown()
+        self._shutdown()
 
     def __enter__(self) -> Self:
         return self

@@ -57,7 +57,9 @@ def test_the_wheel_holds_one_package_and_every_part(wheel: Path) -> None:
 def test_a_wheel_installed_elsewhere_works(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
-    site = Path(_run(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=tmp_path).strip())
+    site = Path(
+        _run(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=tmp_path).strip()
+    )
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (site / "dependencies.pth").write_text("\n".join(_dependency_paths()))

@@ -30,6 +30,45 @@ void skip_links(Network& network) {
     for (Rule& rule : network.rules) rule.start = last(rule.start);
 }
 
+std::string byte_name(int value) {
+    char name[16];
+    const bool printable = value > 0x20 && value < 0x7F;
+    std::snprintf(name, sizeof name, printable ? "0x%02X (%c)" : "0x%02X", value, value);
+    return name;
+}
+
+bool is_plain(int value) {
+    return (value >= 0x20 && value < 0x7F) || value == '\t' || value == '\n' || value == '\r';
+}
+
+// Takes the bytes that no token holds out of all edges, and returns one that was used, or -1.
+int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
+    bool barred[256];
+    for (int value = 0; value < 256; ++value) {
+        barred[value] = vocabulary.is_unwritable(static_cast<uint8_t>(value)) && !is_plain(value);
+    }
+    if (std::none_of(barred, barred + 256, [](bool b) { return b; })) return -1;
+    int used = -1;
+    for (Node& node : network.nodes) {
+        std::vector<ByteEdge> kept;
+        kept.reserve(node.bytes.size());
+        for (const ByteEdge& edge : node.bytes) {
+            int from = edge.bytes.low;
+            for (int value = from; value <= edge.bytes.high + 1; ++value) {
+                if (value <= edge.bytes.high && !barred[value]) continue;
+                if (from < value) {
+                    kept.push_back({{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)},
+                                    edge.to});
+                }
+                if (value <= edge.bytes.high) used = value;
+                from = value + 1;
+            }
+        }
+        node.bytes = std::move(kept);
+    }
+    return used;
+}
+
 // For nodes inside literal text: the nodes of the same rule that one token of several bytes
 // reaches. It is enough to find some of them: costs stay consistent bounds.
 class Hops {
@@ -219,10 +258,7 @@ void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
     }
     for (int value = 0; value < 256; ++value) {
         if (!used[value] || vocabulary.has_single_byte(static_cast<uint8_t>(value))) continue;
-        char name[32];
-        const bool printable = value > 0x20 && value < 0x7F;
-        std::snprintf(name, sizeof name, printable ? "0x%02X (%c)" : "0x%02X", value, value);
-        throw Refused(std::string("the vocabulary has no token for the single byte ") + name +
+        throw Refused("the vocabulary has no token for the single byte " + byte_name(value) +
                       ", which the grammar can use; exact constraints need one");
     }
 }
@@ -235,10 +271,13 @@ int32_t Network::key_cost(const FreeObject& object, size_t key) const {
 }
 
 void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
+    const int unwritable = check_bytes ? drop_unwritable(network, vocabulary) : -1;
     skip_links(network);
     compute_costs(network, vocabulary.trie());
     if (network.nodes[network.rules[network.root].start].cost >= kUnreachable) {
-        throw Refused("nothing can match");
+        if (unwritable < 0) throw Refused("nothing can match");
+        throw Refused("nothing can match that the vocabulary can write: it has no token for byte " +
+                      byte_name(unwritable));
     }
     drop_dead(network);
     const std::vector<bool> alive = reachable(network);

@@ -85,7 +85,9 @@ inline int32_t add_cost(int32_t a, int32_t b) {
 
 // Computes the costs, drops what is dead, and checks the promises: some text matches, no rule
 // begins with itself, and, with `check_bytes`, every byte of a match is a token of its own.
-// Throws Refused.
+// Texts with bytes that the tokeniser cannot write at all (control characters and parts of rare
+// characters that occur in no token) are no part of the language; for printable ASCII and
+// whitespace that is an error as well. Throws Refused.
 void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes);
 
 }  // namespace sglite

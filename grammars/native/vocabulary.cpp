@@ -45,6 +45,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::vector<int32_
         }
         if (barred[id] || tokens_[id].empty()) continue;
         text_mask_[id >> 5] |= 1u << (id & 31);
+        for (const char c : tokens_[id]) written_[static_cast<uint8_t>(c)] = true;
         if (tokens_[id].size() == 1) single_[static_cast<uint8_t>(tokens_[id][0])] = true;
     }
     build_trie();

@@ -46,6 +46,8 @@ public:
     std::span<const int32_t> eos_ids() const { return eos_; }
     std::span<const uint32_t> text_mask() const { return text_mask_; }
     bool has_single_byte(uint8_t value) const { return single_[value]; }
+    // Whether no text id has this byte anywhere in it: the tokeniser cannot write it at all.
+    bool is_unwritable(uint8_t value) const { return !written_[value]; }
     const Trie& trie() const { return trie_; }
 
     // Ids whose bytes are a non-empty prefix of `text` or start with it, ascending.
@@ -60,6 +62,7 @@ private:
     std::vector<int32_t> eos_;
     std::vector<uint32_t> text_mask_;
     bool single_[256] = {};
+    bool written_[256] = {};
     Trie trie_;
 };
 

@@ -211,21 +211,17 @@ class Tokenizer:
         return merged
 
     def _encode_exactly(self, text: str) -> list[int]:
-        """Ids of `text` character by character where the encoder changes it, until one has none."""
-        byte_ids = self._byte_ids
+        """Ids of `text` where the encoder would change some of its characters: these in bytes, up
+        to the first one that has no ids at all."""
+        odd = {char for char in set(text) if self.decode_bytes(self.encode(char)) != char.encode()}
         ids: list[int] = []
-        for part in re.split(f"({SPACE})", text):
-            found = self.encode(part)
-            if part == SPACE or self.decode_bytes(found) != part.encode():
-                found = []
-                for char in part:
-                    one = self.encode(char)
-                    if self.decode_bytes(one) != char.encode():
-                        one = [byte_ids[byte] for byte in char.encode() if byte in byte_ids]
-                    if self.decode_bytes(one) != char.encode():
-                        return ids + found
-                    found += one
-            ids += found
+        for part in re.split(f"({'|'.join(map(re.escape, odd))})", text):
+            if part not in odd:
+                ids += self.encode(part)
+            elif self._byte_ids.keys() >= set(part.encode()):
+                ids += [self._byte_ids[byte] for byte in part.encode()]
+            else:
+                break
         return ids
 
     @cached_property

@@ -69,9 +69,7 @@ class Scripted(sgl.Model):
     engine: Recorder
 
     def __init__(self, script: Mapping[str, Any] | None, **options: Any) -> None:
-        super().__init__("scripted", backend="scripted")
-        self.engine.shutdown()
-        self.engine = Recorder(script, **options)
+        self._adopt("scripted", Recorder(script, **options), None)
 
 
 MakeScripted = Callable[..., Recorder]
