@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from os import PathLike, fspath
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -31,14 +30,9 @@ class Model:
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
     gets some valid text.
 
-    `path` is the model's file, or None. Raises ModelError for a model that cannot be found or
-    read, ValueError for an argument out of range.
+    Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
+    range.
     """
-
-    name: str
-    engine: Engine
-    path: Path | None
-    closed: bool
 
     def __init__(
         self,
@@ -49,32 +43,44 @@ class Model:
         context: int | None = None,
         kv_memory: int | None = None,
         kv_dtype: Literal["f16", "f32"] = "f16",
-        prefix_cache: bool = True,
+        prefix_cache: bool | str | PathLike[str] = True,
         script: Mapping[str, Any] | None = None,
     ) -> None:
+        if backend == "scripted":
+            from sglite.runtime.engines.scripted import ScriptedEngine
+
+            self._adopt(ScriptedEngine(fspath(name), script=script))
+            return
+        if script is not None:
+            raise ValueError(f"script= is for backend='scripted', not for {backend!r}")
         from sglite.runtime.load import load_engine
 
-        loaded = load_engine(
-            fspath(name),
-            backend=backend,
-            threads=threads,
-            context=context,
-            kv_memory=kv_memory,
-            kv_dtype=kv_dtype,
-            prefix_cache=prefix_cache,
-            script=script,
+        self._adopt(
+            load_engine(
+                fspath(name),
+                backend=backend,
+                threads=threads,
+                context=context,
+                kv_memory=kv_memory,
+                kv_dtype=kv_dtype,
+                prefix_cache=prefix_cache,
+            )
         )
-        self._adopt(fspath(name), loaded.engine, loaded.path)
 
-    def _adopt(self, name: str, engine: Engine, path: Path | None) -> None:
-        self.name = name
+    def _adopt(self, engine: Engine) -> None:
         self.engine = engine
-        self.path = path
+        self.name = engine.name
         self.closed = False
         self._chat: ChatTemplate | None = None
         self._lock = threading.Lock()
         # Also ends the engine's thread at exit, before the interpreter is taken down under it.
         self._shutdown = weakref.finalize(self, engine.shutdown)
+
+    @property
+    def path(self) -> str | None:
+        """The model's file; None for a model without one."""
+        path = getattr(self.engine, "path", None)
+        return None if path is None else fspath(path)
 
     @property
     def vocabulary(self) -> Vocabulary:

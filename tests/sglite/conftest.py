@@ -69,7 +69,7 @@ class Scripted(sgl.Model):
     engine: Recorder
 
     def __init__(self, script: Mapping[str, Any] | None, **options: Any) -> None:
-        self._adopt("scripted", Recorder(script, **options), None)
+        self._adopt(Recorder(script, **options))
 
 
 MakeScripted = Callable[..., Recorder]
