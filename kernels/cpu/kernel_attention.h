@@ -5,6 +5,7 @@
 // prefix.
 #pragma once
 
+#include "kernel_math.h"
 #include "step.h"
 
 namespace sglite {

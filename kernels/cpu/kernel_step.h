@@ -3,6 +3,9 @@
 // where one needs what another wrote.
 #pragma once
 
+#include "kernel_attention.h"
+#include "kernel_math.h"
+#include "kernel_matmul.h"
 #include "step.h"
 
 namespace sglite {

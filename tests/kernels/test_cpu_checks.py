@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import cpu_models as models
@@ -140,10 +141,8 @@ def test_any_plan_is_run_or_refused(backend: CpuBackend, data: st.DataObject) ->
     name = data.draw(st.sampled_from(StepPlan.__slots__))
     number = st.integers(-3, 20) | st.integers(-(2**31), 2**31 - 1)
     value = np.array(data.draw(st.lists(number, max_size=6)), np.int32)
-    try:
+    with contextlib.suppress(ValueError):
         backend.forward(replace(plan, **{name: value}))
-    except ValueError as error:
-        assert str(error)
     assert np.isfinite(backend.forward(plan)).all()
 
 

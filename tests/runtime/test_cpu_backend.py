@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sglite.runtime.backends import cpu
-from sglite.runtime.backends.cpu import CpuBackend, bytes_per_page, granted_cores
+from sglite.runtime.backends.cpu import CpuBackend, granted_cores, page_bytes
 from sglite.runtime.models.families import config_from_gguf
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.plan import StepPlan
@@ -62,7 +62,7 @@ def test_arguments_out_of_range(smollm2_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be"):
             CpuBackend(gguf, config, **wrong)  # type: ignore[arg-type]
     monkeypatch.setenv("SGLITE_ISA", "mmx")
-    with pytest.raises(ValueError, match="SGLITE_ISA=mmx: this machine has .*portable"):
+    with pytest.raises(ValueError, match=r"SGLITE_ISA=mmx: this machine has .*portable"):
         CpuBackend(gguf, config, pages=1)
 
 
@@ -156,6 +156,6 @@ def test_granted_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert granted_cores() == 8
 
 
-def test_bytes_per_page(smollm2_path: Path) -> None:
+def test_page_bytes(smollm2_path: Path) -> None:
     config = config_from_gguf(GGUFFile.open(smollm2_path))
-    assert bytes_per_page(config, "f32") == 2 * bytes_per_page(config)
+    assert page_bytes(config, "f32") == 2 * page_bytes(config)
