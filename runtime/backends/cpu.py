@@ -62,10 +62,11 @@ def _cgroup_quotas() -> Iterator[int]:
 class CpuBackend(Backend):
     """Weights and KV pages of one model in this process's memory.
 
-    `threads=None` takes the cores granted to the process. kv_dtype: "f16" or "f32". `pages` KV pages are reserved; the system
-    hands their memory out when they are first written. `activations="f32"` multiplies the
-    dequantised weights in floating point, slower and for comparisons. Raises ModelError for a file
-    that does not match its config and ValueError for an argument out of range.
+    `threads=None` takes the cores granted to the process. `pages` KV pages are reserved; the system
+    hands their memory out when they are first written. kv_dtype: "f16" or "f32"; activations:
+    "int8", or "f32" for comparisons, which multiplies the dequantised weights in floating point.
+    Raises ModelError for a file that does not match its config and ValueError for an argument out
+    of range.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ def test_unsupported_type() -> None:
     ids=str,
 )
 def test_impossible_config(changes: dict[str, object]) -> None:
-    with pytest.raises(ModelError, match="random.gguf: "):
+    with pytest.raises(ModelError, match=r"random\.gguf: "):
         load(small_file(), **changes)
 
 

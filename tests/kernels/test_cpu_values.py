@@ -66,4 +66,4 @@ def test_shipped_path(
     monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str
 ) -> None:
     monkeypatch.setenv("SGLITE_ISA", isa)
-    assert relative_error(config_for(kind, family), kind, "int8", "f16") < 0.04
+    assert relative_error(config_for(kind, family), kind, "int8", "f16") < 0.1
