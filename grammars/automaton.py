@@ -109,9 +109,7 @@ class Pattern:
                     loop = after
                 self._empty[loop].append(end)
 
-    def _close(
-        self, states: set[int], *, at_start: bool, at_end: bool = False
-    ) -> frozenset[int]:
+    def _close(self, states: set[int], *, at_start: bool, at_end: bool = False) -> frozenset[int]:
         todo = list(states)
         while todo:
             state = todo.pop()

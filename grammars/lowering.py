@@ -92,7 +92,9 @@ def _lower(builder: Builder, tree: Regex, spelling: Spelling) -> int:
         case Either(parts):
             return builder.choice([_lower(builder, part, spelling) for part in parts])
         case Repeat(part, low, high):
-            return builder.repeat(_lower(builder, part, spelling), low, -1 if high is None else high)
+            return builder.repeat(
+                _lower(builder, part, spelling), low, -1 if high is None else high
+            )
         case Concat(parts):
             return _lower_concat(builder, parts, spelling)
         case Anchor():

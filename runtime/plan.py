@@ -8,6 +8,8 @@ their number of tokens.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,3 +38,35 @@ class StepPlan:
     pages: Int32
     page_start: Int32
     logit_tokens: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One row before it is laid flat: `tokens` (int32 array) follow on `context` cached ones in
+    `pages` (int32 array); the logits of the last `logits` tokens are wanted."""
+
+    tokens: array[int]
+    context: int
+    pages: array[int]
+    logits: int
+
+
+def flatten(rows: Iterable[PlanRow]) -> StepPlan:
+    """Lay the rows of one step one after the other."""
+    tokens, pages, wanted = array("i"), array("i"), array("i")
+    query_start, page_start, context = array("i", [0]), array("i", [0]), array("i")
+    for row in rows:
+        tokens.extend(row.tokens)
+        pages.extend(row.pages)
+        query_start.append(len(tokens))
+        page_start.append(len(pages))
+        context.append(row.context)
+        wanted.extend(range(len(tokens) - row.logits, len(tokens)))
+    return StepPlan(
+        tokens=np.frombuffer(tokens, np.int32),
+        query_start=np.frombuffer(query_start, np.int32),
+        context_start=np.frombuffer(context, np.int32),
+        pages=np.frombuffer(pages, np.int32),
+        page_start=np.frombuffer(page_start, np.int32),
+        logit_tokens=np.frombuffer(wanted, np.int32),
+    )

@@ -1,0 +1,223 @@
+"""A hole that generates tokens, from its first mask to its result. One object per hole.
+
+It knows the rules of ending (grammar, budget, stop texts, the end outcome) and nothing of batches,
+pages or other sequences.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sglite.errors import CapacityError
+from sglite.runtime.output import StopMatch, StopText, ValueText
+from sglite.runtime.prompt import Tokenizer
+from sglite.runtime.segment import FinishReason, Gen, HoleResult
+from sglite.runtime.sequence import Sequence
+
+if TYPE_CHECKING:
+    from sglite.grammars import Grammar, Matcher, Vocabulary
+
+_NO_IDS = array("i")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What all generations of an engine share. `capacity`: the most ids a state can have."""
+
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    free_text: Grammar
+    capacity: int
+
+
+def stop_texts(gen: Gen) -> tuple[StopText, ...]:
+    """The stop and until texts of a hole, as bytes."""
+    stops = [StopText(text.encode(), text, False) for text in gen.stop]
+    return (*stops, *(StopText(text.encode(), text, True) for text in gen.until))
+
+
+class Generation:
+    """`matcher` is None while any text may follow; `finish` is None until the hole ended.
+
+    In a constrained hole stop and until texts act through the end outcome alone, and an end-of-turn
+    id counts to it whatever `ignore_eos` says: a complete value has to be able to end.
+    """
+
+    __slots__ = (
+        "_base",
+        "_end_ids",
+        "_end_rest",
+        "_first_token_at",
+        "_rules",
+        "_started_at",
+        "_stop",
+        "_token_bytes",
+        "_value",
+        "budget",
+        "constrained",
+        "finish",
+        "gen",
+        "ids",
+        "logprobs",
+        "matcher",
+        "sequence",
+        "usage",
+    )
+
+    def __init__(
+        self, sequence: Sequence, gen: Gen, grammar: Grammar | None, prefix: bytes, rules: Rules
+    ) -> None:
+        self.sequence = sequence
+        self.gen = gen
+        self.finish: FinishReason | None = None
+        self.ids: list[int] = []
+        self.logprobs: list[float] = []
+        self.usage = sequence.open_account().usage
+        self.constrained = grammar is not None
+        self._base = len(sequence.ids)
+        self._rules = rules
+        self._token_bytes = rules.tokenizer.token_bytes
+        self._started_at = time.monotonic()
+        self._first_token_at = 0.0
+        self._stop: str | None = None
+        room = rules.capacity - self._base
+        if room < 1:
+            raise CapacityError(
+                f"hole {gen.name!r}: the prompt has {self._base} tokens, and the model's context "
+                f"and memory hold {rules.capacity} with the value; shorten it or raise `context`"
+            )
+        self.budget = min(gen.max_tokens, room)
+        """Tokens that the hole may still use."""
+        self._value = ValueText(() if grammar else stop_texts(gen), len(prefix))
+        self.matcher: Matcher | None = None
+        if grammar is not None:
+            self.matcher = grammar.matcher(prefix)
+            self._check_budget(self.matcher, room)
+        elif prefix:
+            self.matcher = rules.free_text.matcher(prefix)
+        self._end_ids, self._end_rest = self._all_end_ids()
+        if self.matcher is not None:
+            self._take_forced(self.matcher)
+
+    def end_outcome(self) -> tuple[array[int], bool]:
+        """The ids whose total probability is the end outcome, and whether all that the mask refuses
+        counts to it too; no ids where the hole cannot end."""
+        if self.constrained and not (self.matcher is not None and self.matcher.is_complete):
+            return _NO_IDS, False
+        return self._end_ids, self._end_rest
+
+    def accept(self, token: int, logprob: float) -> None:
+        """The drawn outcome: an id, or -1 for the end."""
+        if not self.ids:
+            self._first_token_at = time.monotonic()
+        if token < 0:
+            self.finish = "until" if self.constrained and self.gen.until else "eos"
+            return
+        self.usage.decoded_tokens += 1
+        match = self._append(token, logprob)
+        matcher = self.matcher
+        if match is not None:
+            self._end_at(match)
+        elif matcher is not None:
+            if not matcher.accept(token):
+                raise RuntimeError(f"the grammar refused token {token}, which its mask allowed")
+            if not self.constrained:
+                if len(self._value.data) >= self._value.skip:
+                    self.matcher = None
+            else:
+                self._take_forced(matcher)
+        if self.budget == 0 and self.finish is None:
+            context = self._base + len(self.ids) >= self._rules.capacity
+            spent = len(self.ids) >= self.gen.max_tokens
+            self.finish = "context" if context and not spent else "length"
+
+    def delta(self) -> str:
+        """New text that is certain; the rest when the hole has ended."""
+        return self._value.take() if self.finish is None else self._value.close()
+
+    def result(self) -> HoleResult:
+        """The result of the ended hole."""
+        assert self.finish is not None
+        return HoleResult(
+            name=self.gen.name,
+            text=self._value.value(),
+            ids=tuple(self.ids),
+            finish=self.finish,
+            logprobs=tuple(self.logprobs),
+            stop=self._stop,
+            usage=self.usage,
+            started_at=self._started_at,
+            first_token_at=self._first_token_at or time.monotonic(),
+            finished_at=time.monotonic(),
+        )
+
+    def _append(self, token: int, logprob: float) -> StopMatch | None:
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        self.sequence.ids.append(token)
+        self.budget -= 1
+        return self._value.feed(self._token_bytes[token])
+
+    def _take_forced(self, matcher: Matcher) -> None:
+        """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""
+        if not self.constrained:
+            return
+        if matcher.is_finished:
+            self.finish = "grammar"
+            return
+        forced = matcher.forced_tokens()
+        if not forced or len(forced) > self.budget:
+            return
+        if not matcher.accept_tokens(forced):
+            raise RuntimeError("the grammar refused the tokens that it forced")
+        if not matcher.is_finished and matcher.tokens_to_finish() > self.budget - len(forced):
+            matcher.rollback(len(forced))
+            return
+        for token in forced:
+            self._append(token, 0.0)
+        self.usage.forced_tokens += len(forced)
+        if matcher.is_finished:
+            self.finish = "grammar"
+
+    def _all_end_ids(self) -> tuple[array[int], bool]:
+        vocabulary, gen = self._rules.vocabulary, self.gen
+        ids = set(gen.stop_ids)
+        if self.constrained or not gen.ignore_eos:
+            ids.update(vocabulary.eos_ids)
+        if self.constrained:
+            for stop in stop_texts(gen):
+                ids.update(int(token) for token in vocabulary.tokens_beginning(stop.data))
+        end_rest = self.constrained and not gen.until and not gen.stop
+        return array("i", sorted(ids)), end_rest
+
+    def _check_budget(self, matcher: Matcher, room: int) -> None:
+        least = matcher.tokens_to_finish()
+        if least > self.gen.max_tokens:
+            raise ValueError(
+                f"hole {self.gen.name!r} needs at least {least} tokens to satisfy its constraint, "
+                f"max_tokens is {self.gen.max_tokens}; raise max_tokens"
+            )
+        if least > room:
+            raise CapacityError(
+                f"hole {self.gen.name!r} needs at least {least} tokens to satisfy its constraint, "
+                f"the context has room for {room} after a prompt of {self._base}"
+            )
+
+    def _end_at(self, match: StopMatch) -> None:
+        """A stop text: the value ends before it, and so does the state."""
+        self.finish = "until" if match.stop.is_until else "stop"
+        self._stop = match.stop.text
+        keep, at = 0, 0
+        while at + len(self._token_bytes[self.ids[keep]]) <= match.start:
+            at += len(self._token_bytes[self.ids[keep]])
+            keep += 1
+        rest = bytes(self._value.data[at : match.start])
+        straddling = self._rules.tokenizer.encode_bytes(rest) if rest else []
+        self.sequence.truncate(self._base + keep)
+        self.sequence.ids.extend(straddling)
+        self.ids[keep:] = straddling
+        self.logprobs[keep:] = [0.0] * len(straddling)
+        self._value.cut(match.start)
