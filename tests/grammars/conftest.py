@@ -8,7 +8,8 @@ from sglite.grammars import Vocabulary
 
 EXTRA = [
     b"ab", b"abc", b"bcd", b"aa", b"12", b"00", b'": "', b'", "', b'{"', b'"}', b'": ', b", ",
-    "é".encode(), "日本".encode(), "日".encode()[:2], b"tru", b"true", b"null", b"al", b'"a', b'\\u00',
+    "é".encode(), "日本".encode(), "日".encode()[:2], b"tru", b"true", b"null", b"al", b'"a',
+    b'\\u00',
 ]  # fmt: skip
 
 

@@ -7,9 +7,9 @@ import re
 
 import interegular
 import pytest
-from mask_oracle import accepts, allowed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mask_oracle import accepts, allowed
 
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_regex
@@ -57,8 +57,10 @@ def test_masks_allow_exactly_what_some_match_begins_with(pattern: str) -> None:
     tree = interegular.parse_pattern(f"(?:{pattern})").to_fsm()
     try:
         grammar = compile_regex(_cut(pattern), SMALL)
-    except GrammarError as error:
-        assert not matches, error
+    except GrammarError:
+        grammar = None
+    if grammar is None:
+        assert not matches
         return
     begins = {w[:i] for w in matches for i in range(len(w) + 1)}
     for word in WORDS[: 1 + 4 + 16 + 64]:
