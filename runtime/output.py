@@ -46,8 +46,9 @@ class ValueText:
         if not self._stops:
             return None
         begin = max(self.skip, before - self._longest + 1)
-        found = [(at, i) for i, s in enumerate(self._stops)
-                 if (at := self.data.find(s.data, begin)) >= 0]
+        found = [
+            (at, i) for i, s in enumerate(self._stops) if (at := self.data.find(s.data, begin)) >= 0
+        ]
         if not found:
             return None
         at, which = min(found)

@@ -37,8 +37,10 @@ class Tokenizer(Protocol):
     def template_variables(self) -> dict[str, str]: ...
     def encode(self, text: str) -> list[int]:
         """Ids of plain text; never special ones."""
+
     def encode_bytes(self, data: bytes) -> list[int]:
         """Ids of any bytes."""
+
     def split_special(self, text: str) -> list[str | int]:
         """The text cut at the texts of special tokens, these as ids."""
 

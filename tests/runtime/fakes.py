@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -18,8 +18,28 @@ from sglite.runtime.segment import Constraint
 
 BOS, EOS, TURN = 0, 1, 2
 SPECIAL = {"<s>": BOS, "</s>": EOS, "<turn>": TURN}
-PIECES = ["ab", "abc", "abcd", "bc", "cd", "de", "yes", "ye", " the", " th", "he", "er", "no",
-          "\n\n", "ö", "日本", '":', ", ", "12", "123"]
+PIECES = [
+    "ab",
+    "abc",
+    "abcd",
+    "bc",
+    "cd",
+    "de",
+    "yes",
+    "ye",
+    " the",
+    " th",
+    "he",
+    "er",
+    "no",
+    "\n\n",
+    "ö",
+    "日本",
+    '":',
+    ", ",
+    "12",
+    "123",
+]
 TOKEN_BYTES = [b"", b"", b""] + [bytes([b]) for b in range(256)] + [p.encode() for p in PIECES]
 VOCAB = len(TOKEN_BYTES)
 WORDS = -(-VOCAB // 32)
@@ -46,10 +66,12 @@ class FakeTokenizer:
     def encode_bytes(self, data: bytes) -> list[int]:
         ids = []
         while data:
-            best = max((t for t in range(3, VOCAB) if data.startswith(TOKEN_BYTES[t])),
-                       key=lambda t: len(TOKEN_BYTES[t]))
+            best = max(
+                (t for t in range(3, VOCAB) if data.startswith(TOKEN_BYTES[t])),
+                key=lambda t: len(TOKEN_BYTES[t]),
+            )
             ids.append(best)
-            data = data[len(TOKEN_BYTES[best]):]
+            data = data[len(TOKEN_BYTES[best]) :]
         return ids
 
     def encode(self, text: str) -> list[int]:
@@ -78,8 +100,9 @@ class FakeVocabulary:
 
     def tokens_beginning(self, data: bytes) -> list[int]:
         """Tokens that begin `data` or begin with it."""
-        return [t for t, b in enumerate(TOKEN_BYTES)
-                if b and (data.startswith(b) or b.startswith(data))]
+        return [
+            t for t, b in enumerate(TOKEN_BYTES) if b and (data.startswith(b) or b.startswith(data))
+        ]
 
     def longest_extension(self, tail: bytes) -> bool:
         return any(len(b) > len(tail) and b.startswith(tail) for b in TOKEN_BYTES)
@@ -110,12 +133,16 @@ class FakeMatcher:
 
     def allowed(self, budget: int | None) -> list[int]:
         if self.words is None:
-            rest = self.prefix[len(self.done):]
-            return [t for t in range(3, VOCAB)
-                    if TOKEN_BYTES[t].startswith(rest) or rest.startswith(TOKEN_BYTES[t])]
+            rest = self.prefix[len(self.done) :]
+            return [
+                t
+                for t in range(3, VOCAB)
+                if TOKEN_BYTES[t].startswith(rest) or rest.startswith(TOKEN_BYTES[t])
+            ]
         left = 10**6 if budget is None else budget
-        return [t for t in range(3, VOCAB)
-                if _least(self.words, self.done + TOKEN_BYTES[t]) <= left - 1]
+        return [
+            t for t in range(3, VOCAB) if _least(self.words, self.done + TOKEN_BYTES[t]) <= left - 1
+        ]
 
     def accept(self, token: int) -> bool:
         if token not in self.allowed(None):
@@ -127,7 +154,7 @@ class FakeMatcher:
         return all(self.accept(t) for t in ids)
 
     def rollback(self, count: int) -> None:
-        del self.tokens[len(self.tokens) - count:]
+        del self.tokens[len(self.tokens) - count :]
 
     def tokens_to_finish(self) -> int:
         return 0 if self.words is None else _least(self.words, self.done)
@@ -145,12 +172,12 @@ class FakeMatcher:
         return ids if rests == [common] else ids[:-2]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rests(words: tuple[bytes, ...], done: bytes) -> list[bytes]:
-    return [w[len(done):] for w in words if w.startswith(done) and w != done]
+    return [w[len(done) :] for w in words if w.startswith(done) and w != done]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _least(words: tuple[bytes, ...], done: bytes) -> int:
     if done in words:
         return 0
@@ -280,9 +307,14 @@ class FakeBackend(Backend):
             bits = np.unpackbits(request.mask[row].view(np.uint8), bitorder="little")
             ends = request.end_ids[request.end_start[row] : request.end_start[row + 1]]
             token, logprob = draw_one(
-                logits[row], set(np.flatnonzero(bits).tolist()), ends.tolist(),
-                bool(request.end_rest[row]), float(request.temperature[row]),
-                float(request.top_p[row]), int(request.top_k[row]), float(request.min_p[row]),
+                logits[row],
+                set(np.flatnonzero(bits).tolist()),
+                ends.tolist(),
+                bool(request.end_rest[row]),
+                float(request.temperature[row]),
+                float(request.top_p[row]),
+                int(request.top_k[row]),
+                float(request.min_p[row]),
                 float(request.uniform[row]),
             )
             ids.append(token)
