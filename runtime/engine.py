@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 
 
 class LocalEngine(Engine):
-    """`chunk_tokens`: ids computed in one step; `max_rows`: sequences that run at a time.
-    `check`: verify the accounting of pages after every step. `threaded=False`: the caller drives
-    `step` itself, from one thread. Owns the backend and closes it."""
+    """`context`: most ids of one sequence, None for what the backend takes; `chunk_tokens`: ids
+    computed in one step; `max_rows`: sequences that run at a time. `check`: verify the accounting
+    of pages after every step. `threaded=False`: the caller drives `step` itself, from one thread.
+    Owns the backend and closes it."""
 
     capabilities = frozenset({"constraints", "select", "fork", "logprobs", "tokens"})
 
@@ -52,12 +53,17 @@ class LocalEngine(Engine):
         vocabulary: Vocabulary,
         *,
         prefix_cache: bool = True,
+        context: int | None = None,
         chunk_tokens: int = 512,
         max_rows: int = 64,
         constraints: Constraints | None = None,
         check: bool = False,
         threaded: bool = True,
     ) -> None:
+        if context is not None and not 0 < context <= backend.max_context:
+            raise ValueError(
+                f"context={context} tokens; the model takes 1 to {backend.max_context}"
+            )
         if backend.pages_total < 2:
             raise CapacityError(
                 f"{backend.pages_total} pages of KV memory ({backend.bytes_per_page} bytes each) "
@@ -69,7 +75,7 @@ class LocalEngine(Engine):
         self._vocabulary = vocabulary
         self._constraints = constraints or Constraints(vocabulary)
         # One page is kept for the copy of a shared page, so the last sequence can always go on.
-        capacity = min(backend.max_context, (backend.pages_total - 1) * PAGE_SIZE)
+        capacity = min(context or backend.max_context, (backend.pages_total - 1) * PAGE_SIZE)
         free_text = self._constraints.free_text()
         self._rules = Rules(vocabulary, tokenizer, free_text, capacity)
         self._pool = PagePool(backend.pages_total)

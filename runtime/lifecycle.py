@@ -127,9 +127,9 @@ class Lifecycle:
 
     def _append(self, sequence: Sequence, prompt: Prompt) -> None:
         bos = self._tokenizer.bos_id
-        if not sequence.ids and self._tokenizer.add_bos and bos is not None:
-            if not prompt.ids or prompt.ids[0] != bos:
-                sequence.append_literal(array("i", [bos]), 0)
+        starts = not sequence.ids and self._tokenizer.add_bos
+        if starts and bos is not None and list(prompt.ids[:1]) != [bos]:
+            sequence.append_literal(array("i", [bos]), 0)
         if prompt.ids:
             sequence.append_literal(prompt.ids, prompt.healable)
         if len(sequence.ids) > self._rules.capacity:
@@ -142,8 +142,8 @@ class Lifecycle:
         if not sequence.ids:
             if self._tokenizer.bos_id is None:
                 raise ValueError(
-                    f"hole {hole.name!r} stands before any text, and {self._name} has no token that "
-                    "begins a text; put some text before it"
+                    f"hole {hole.name!r} stands before any text, and {self._name} has no token "
+                    "that begins a text; put some text before it"
                 )
             sequence.append_literal(array("i", [self._tokenizer.bos_id]), 0)
         token_bytes = self._tokenizer.token_bytes

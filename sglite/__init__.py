@@ -1,1 +1,70 @@
-"""sglite: structured generation in one package."""
+"""sglite: structured generation in one package.
+
+Names are loaded when they are first used, so that `import sglite.grammars` loads neither the
+language nor the runtime.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sglite.errors import CancelledError as CancelledError
+    from sglite.errors import CapacityError as CapacityError
+    from sglite.errors import DeadlineError as DeadlineError
+    from sglite.errors import GrammarError as GrammarError
+    from sglite.errors import GraphBreak as GraphBreak
+    from sglite.errors import ModelError as ModelError
+    from sglite.errors import ProgramError as ProgramError
+    from sglite.errors import SgliteError as SgliteError
+    from sglite.ir import Graph as Graph
+    from sglite.model import Model as Model
+    from sglite.model import current_model as current_model
+    from sglite.model import use as use
+    from sglite.options import Options as Options
+    from sglite.primitives import assistant as assistant
+    from sglite.primitives import gen as gen
+    from sglite.primitives import role as role
+    from sglite.primitives import select as select
+    from sglite.primitives import special as special
+    from sglite.primitives import system as system
+    from sglite.primitives import user as user
+    from sglite.program import Function as Function
+    from sglite.program import function as function
+    from sglite.result import BatchError as BatchError
+    from sglite.result import Result as Result
+    from sglite.runtime.segment import Constraint as Constraint
+    from sglite.runtime.segment import Usage as Usage
+    from sglite.state import State as State
+    from sglite.stream import End as End
+    from sglite.stream import Filled as Filled
+    from sglite.stream import Text as Text
+
+_ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
+_HOMES = {
+    "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
+    "sglite.ir": "Graph",
+    "sglite.model": "Model current_model use",
+    "sglite.options": "Options",
+    "sglite.primitives": "assistant gen role select special system user",
+    "sglite.program": "Function function",
+    "sglite.result": "BatchError Result",
+    "sglite.runtime.segment": "Constraint Usage",
+    "sglite.state": "State",
+    "sglite.stream": "End Filled Text",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sglite' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,3 +1,98 @@
+// The Python face of the native backend; the stub _cpu.pyi documents it.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
-NB_MODULE(_cpu, m) { m.doc() = "native part of sglite"; }
+#include <memory>
+
+#include "draw.h"
+#include "model.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sglite {
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ints = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Pairs = nb::ndarray<const int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using Logits = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+auto span_of(const Array& array) {
+    return std::span(array.data(), array.size());
+}
+
+// Keeps the arrays that the model reads alive with it.
+struct PyModel {
+    std::vector<Bytes> owners;
+    std::unique_ptr<Model> model;
+};
+
+void construct(PyModel* self, nb::list tensors, int64_t vocab_size, int64_t context_length,
+               int64_t width, int64_t ff_width, int64_t heads, int64_t kv_heads, int64_t head_dim,
+               double norm_epsilon, double embedding_scale, double attention_scale,
+               const std::string& activation, bool rope_interleaved, bool qk_norm, bool post_norms,
+               bool tied_output, const std::vector<int64_t>& windows,
+               const std::vector<double>& rope_bases, int64_t pages, int64_t threads, bool half_kv,
+               bool int8_activations, const std::string& isa) {
+    const ModelOptions options{
+        vocab_size,  context_length,  width,           ff_width,         heads,
+        kv_heads,    head_dim,        norm_epsilon,    embedding_scale,  attention_scale,
+        activation,  rope_interleaved, qk_norm,        post_norms,       tied_output,
+        windows,     rope_bases,      pages,           threads,          half_kv,
+        int8_activations, isa};
+    auto made = std::make_unique<PyModel>();
+    std::vector<TensorView> views;
+    for (nb::handle item : tensors) {
+        const auto entry = nb::cast<nb::tuple>(item);
+        Bytes data = nb::cast<Bytes>(entry[3]);
+        views.push_back({nb::cast<std::string>(entry[0]), nb::cast<int>(entry[1]),
+                         nb::cast<std::vector<int64_t>>(entry[2]), span_of(data)});
+        if (views.back().name == "token_embd.weight") made->owners.push_back(std::move(data));
+    }
+    {
+        nb::gil_scoped_release release;
+        made->model = std::make_unique<Model>(options, views);
+    }
+    new (self) PyModel(std::move(*made));
+}
+
+void forward(PyModel& self, const Ints& tokens, const Ints& query_start, const Ints& context_start,
+             const Ints& pages, const Ints& page_start, const Ints& logit_tokens,
+             const Logits& logits) {
+    const PlanView plan{span_of(tokens), span_of(query_start), span_of(context_start),
+                        span_of(pages),  span_of(page_start),  span_of(logit_tokens)};
+    nb::gil_scoped_release release;
+    self.model->forward(plan, span_of(logits));
+}
+
+void copy_pages(PyModel& self, const Pairs& pairs) {
+    nb::gil_scoped_release release;
+    self.model->copy_pages(span_of(pairs));
+}
+
+}  // namespace
+}  // namespace sglite
+
+NB_MODULE(_cpu, m) {
+    using namespace sglite;
+    m.doc() = "Native CPU backend: packed weights, paged KV cache, one call a step.";
+    bind_draw(m);
+    m.def("available_isas", &available_isas);
+    nb::class_<PyModel>(m, "Model")
+        .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a,
+             "context_length"_a, "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a,
+             "norm_epsilon"_a, "embedding_scale"_a, "attention_scale"_a, "activation"_a,
+             "rope_interleaved"_a, "qk_norm"_a, "post_norms"_a, "tied_output"_a, "windows"_a,
+             "rope_bases"_a, "pages"_a, "threads"_a, "half_kv"_a, "int8_activations"_a, "isa"_a)
+        .def("forward", &forward, "tokens"_a.noconvert(), "query_start"_a.noconvert(),
+             "context_start"_a.noconvert(), "pages"_a.noconvert(), "page_start"_a.noconvert(),
+             "logit_tokens"_a.noconvert(), "logits"_a.noconvert())
+        .def("copy_pages", &copy_pages, "pairs"_a.noconvert())
+        .def_prop_ro("isa", [](const PyModel& self) { return self.model->isa(); })
+        .def_prop_ro("threads", [](const PyModel& self) { return self.model->threads(); });
+}

@@ -56,9 +56,7 @@ class Backend(ABC):
         """Copy whole pages: int32 [N, 2] of (source, destination)."""
 
     @abstractmethod
-    def draw(
-        self, logits: Float32, request: DrawRequest
-    ) -> tuple[npt.NDArray[np.int32], Float32]:
+    def draw(self, logits: Float32, request: DrawRequest) -> tuple[npt.NDArray[np.int32], Float32]:
         """Draw one outcome a row: ids int32 [L] (-1 = the end outcome) and its log probability
         float32 [L] under the distribution over mask and end outcome, before temperature.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sglite.runtime.segment import Event, Segment
@@ -32,6 +33,9 @@ class Engine(ABC):
 
     name: str
     """What the user calls the model."""
+
+    path: Path | None = None
+    """The file that the weights come from, if there is one."""
 
     @property
     @abstractmethod

@@ -7,7 +7,10 @@ or of how a backend computes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from sglite.runtime.models.gguf import GGUFFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,13 @@ class ModelConfig:
     attention_scale: float
     tied_output: bool
     layers: tuple[LayerConfig, ...]
+
+    @classmethod
+    def from_gguf(cls, gguf: GGUFFile) -> ModelConfig:
+        """The config that a file describes; all its tensors are checked to be there, in shape.
+
+        Raises ModelError that names the key or the tensor.
+        """
+        from sglite.runtime.models.families import config_from_gguf
+
+        return config_from_gguf(gguf)

@@ -1,0 +1,288 @@
+#include "network.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+namespace sglite {
+namespace {
+
+// Points every edge past nodes that do nothing but go on to one other node.
+void skip_links(Network& network) {
+    const auto last = [&](int32_t at) {
+        for (int steps = 0; at >= 0 && steps < 1000; ++steps) {
+            const Node& node = network.nodes[at];
+            const bool link = node.empty.size() == 1 && node.bytes.empty() && node.calls.empty() &&
+                              node.takes.empty() && node.all_taken < 0 && !node.is_exit;
+            if (!link || node.empty[0] == at) break;
+            at = node.empty[0];
+        }
+        return at;
+    };
+    for (Node& node : network.nodes) {
+        for (ByteEdge& edge : node.bytes) edge.to = last(edge.to);
+        for (int32_t& to : node.empty) to = last(to);
+        for (Call& call : node.calls) call.then = last(call.then);
+        for (TakeKey& take : node.takes) take.to = last(take.to);
+        node.all_taken = last(node.all_taken);
+    }
+    for (Rule& rule : network.rules) rule.start = last(rule.start);
+}
+
+std::string byte_name(int value) {
+    char name[16];
+    const bool printable = value > 0x20 && value < 0x7F;
+    std::snprintf(name, sizeof name, printable ? "0x%02X (%c)" : "0x%02X", value, value);
+    return name;
+}
+
+bool is_plain(int value) {
+    return (value >= 0x20 && value < 0x7F) || value == '\t' || value == '\n' || value == '\r';
+}
+
+// Takes the bytes that no token holds out of all edges, and returns one that was used, or -1.
+int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
+    bool barred[256];
+    for (int value = 0; value < 256; ++value) {
+        barred[value] = vocabulary.is_unwritable(static_cast<uint8_t>(value)) && !is_plain(value);
+    }
+    if (std::none_of(barred, barred + 256, [](bool b) { return b; })) return -1;
+    int used = -1;
+    for (Node& node : network.nodes) {
+        std::vector<ByteEdge> kept;
+        kept.reserve(node.bytes.size());
+        for (const ByteEdge& edge : node.bytes) {
+            int from = edge.bytes.low;
+            for (int value = from; value <= edge.bytes.high + 1; ++value) {
+                if (value <= edge.bytes.high && !barred[value]) continue;
+                if (from < value) {
+                    kept.push_back({{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)},
+                                    edge.to});
+                }
+                if (value <= edge.bytes.high) used = value;
+                from = value + 1;
+            }
+        }
+        node.bytes = std::move(kept);
+    }
+    return used;
+}
+
+// For nodes inside literal text: the nodes of the same rule that one token of several bytes
+// reaches. It is enough to find some of them: costs stay consistent bounds.
+class Hops {
+public:
+    Hops(const Network& network, const Trie& trie) : network_(network), trie_(trie) {}
+
+    std::vector<int32_t> from(int32_t node) {
+        found_.clear();
+        seen_.clear();
+        visit(node, 0);
+        std::sort(found_.begin(), found_.end());
+        found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+        return std::move(found_);
+    }
+
+private:
+    static constexpr size_t kMaxVisits = 512;
+
+    void visit(int32_t at, uint32_t spelled) {
+        if (seen_.size() >= kMaxVisits || !seen_.insert({at, spelled}).second) return;
+        const Node& node = network_.nodes[at];
+        for (const ByteEdge& edge : node.bytes) {
+            if (edge.bytes.low != edge.bytes.high) continue;
+            const uint32_t child = trie_.child(spelled, edge.bytes.low);
+            if (child == 0) continue;
+            if (trie_.depth[child] > 1 && trie_.has_token(child)) found_.push_back(edge.to);
+            if (trie_.has_descendants(child)) visit(edge.to, child);
+        }
+        for (const int32_t to : node.empty) visit(to, spelled);
+    }
+
+    const Network& network_;
+    const Trie& trie_;
+    std::set<std::pair<int32_t, uint32_t>> seen_;
+    std::vector<int32_t> found_;
+};
+
+int32_t cost_of(const Network& network, int32_t at, const std::vector<int32_t>& hops) {
+    const auto cost = [&](int32_t node) { return network.nodes[node].cost; };
+    const auto rule_cost = [&](int32_t rule) { return cost(network.rules[rule].start); };
+    const Node& node = network.nodes[at];
+    if (node.object >= 0 && network.objects[node.object].first == at) {
+        const FreeObject& object = network.objects[node.object];
+        int32_t total = cost(node.all_taken);
+        bool separate = false;
+        for (size_t key = 0; key < object.required.size(); ++key) {
+            if (!object.required[key]) continue;
+            total = add_cost(total, rule_cost(object.item_rules[key]));
+            if (separate) total = add_cost(total, rule_cost(object.separator_rule));
+            separate = true;
+        }
+        return total;
+    }
+    int32_t best = node.is_exit ? 0 : kUnreachable;
+    if (node.all_taken >= 0) best = std::min(best, cost(node.all_taken));
+    for (const int32_t to : node.empty) best = std::min(best, cost(to));
+    for (const ByteEdge& edge : node.bytes) best = std::min(best, add_cost(1, cost(edge.to)));
+    for (const int32_t to : hops) best = std::min(best, add_cost(1, cost(to)));
+    for (const Call& call : node.calls) {
+        best = std::min(best, add_cost(rule_cost(call.rule), cost(call.then)));
+    }
+    return best;
+}
+
+// The least solution, by sweeps in alternating directions: costs only ever fall.
+void compute_costs(Network& network, const Trie& trie) {
+    const auto count = static_cast<int32_t>(network.nodes.size());
+    std::vector<std::vector<int32_t>> hops(count);
+    Hops finder(network, trie);
+    for (int32_t at = 0; at < count; ++at) {
+        const auto& bytes = network.nodes[at].bytes;
+        const bool literal = std::any_of(bytes.begin(), bytes.end(), [](const ByteEdge& e) {
+            return e.bytes.low == e.bytes.high;
+        });
+        if (literal) hops[at] = finder.from(at);
+    }
+    for (bool changed = true, backward = true; changed; backward = !backward) {
+        changed = false;
+        for (int32_t i = 0; i < count; ++i) {
+            const int32_t at = backward ? count - 1 - i : i;
+            const int32_t cost = cost_of(network, at, hops[at]);
+            if (cost < network.nodes[at].cost) {
+                network.nodes[at].cost = cost;
+                changed = true;
+            }
+        }
+    }
+}
+
+void drop_dead(Network& network) {
+    const auto dead = [&](int32_t node) { return network.nodes[node].cost >= kUnreachable; };
+    for (Node& node : network.nodes) {
+        std::erase_if(node.bytes, [&](const ByteEdge& e) { return dead(e.to); });
+        std::erase_if(node.empty, dead);
+        std::erase_if(node.takes, [&](const TakeKey& t) { return dead(t.to); });
+        std::erase_if(node.calls, [&](const Call& c) {
+            return dead(c.then) || dead(network.rules[c.rule].start);
+        });
+        if (node.all_taken >= 0 && dead(node.all_taken)) node.all_taken = -1;
+    }
+}
+
+std::vector<bool> reachable(const Network& network) {
+    std::vector<bool> seen(network.nodes.size(), false);
+    std::vector<int32_t> todo;
+    const auto visit = [&](int32_t node) {
+        if (node < 0 || seen[node]) return;
+        seen[node] = true;
+        todo.push_back(node);
+    };
+    visit(network.rules[network.root].start);
+    while (!todo.empty()) {
+        const Node& node = network.nodes[todo.back()];
+        todo.pop_back();
+        for (const ByteEdge& edge : node.bytes) visit(edge.to);
+        for (const int32_t to : node.empty) visit(to);
+        for (const TakeKey& take : node.takes) visit(take.to);
+        visit(node.all_taken);
+        for (const Call& call : node.calls) {
+            visit(network.rules[call.rule].start);
+            visit(call.then);
+        }
+    }
+    return seen;
+}
+
+// The rules that a match of `rule` can begin with, before any byte.
+std::vector<int32_t> beginnings(const Network& network, int32_t rule) {
+    std::set<int32_t> seen{network.rules[rule].start};
+    std::vector<int32_t> todo{network.rules[rule].start}, found;
+    const auto visit = [&](int32_t node) {
+        if (node >= 0 && seen.insert(node).second) todo.push_back(node);
+    };
+    while (!todo.empty()) {
+        const Node& node = network.nodes[todo.back()];
+        todo.pop_back();
+        for (const int32_t to : node.empty) visit(to);
+        for (const TakeKey& take : node.takes) visit(take.to);
+        visit(node.all_taken);
+        for (const Call& call : node.calls) {
+            found.push_back(call.rule);
+            if (network.nodes[network.rules[call.rule].start].cost == 0) visit(call.then);
+        }
+    }
+    return found;
+}
+
+void refuse_left_recursion(const Network& network, const std::vector<bool>& alive) {
+    const auto count = static_cast<int32_t>(network.rules.size());
+    std::vector<std::vector<int32_t>> next(count), before(count);
+    std::vector<size_t> open(count, 0);
+    std::vector<int32_t> done;
+    for (int32_t rule = 0; rule < count; ++rule) {
+        if (alive[network.rules[rule].start]) next[rule] = beginnings(network, rule);
+        open[rule] = next[rule].size();
+        for (const int32_t begun : next[rule]) before[begun].push_back(rule);
+        if (open[rule] == 0) done.push_back(rule);
+    }
+    while (!done.empty()) {
+        const int32_t rule = done.back();
+        done.pop_back();
+        for (const int32_t user : before[rule]) {
+            if (--open[user] == 0) done.push_back(user);
+        }
+    }
+    auto at = static_cast<int32_t>(
+        std::find_if(open.begin(), open.end(), [](size_t n) { return n > 0; }) - open.begin());
+    if (at == count) return;
+    // Every step stays among rules that lead into a cycle, and every cycle has a named rule.
+    for (int32_t steps = 0; steps < count || network.rules[at].name.empty(); ++steps) {
+        at = *std::find_if(next[at].begin(), next[at].end(),
+                           [&](int32_t rule) { return open[rule] > 0; });
+    }
+    throw Refused("rule '" + network.rules[at].name +
+                  "' is left-recursive: it can begin with itself before reading anything; "
+                  "write it with a repetition instead");
+}
+
+void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
+                        const std::vector<bool>& alive) {
+    bool used[256] = {};
+    for (size_t at = 0; at < network.nodes.size(); ++at) {
+        if (!alive[at]) continue;
+        for (const ByteEdge& edge : network.nodes[at].bytes) {
+            for (int value = edge.bytes.low; value <= edge.bytes.high; ++value) used[value] = true;
+        }
+    }
+    for (int value = 0; value < 256; ++value) {
+        if (!used[value] || vocabulary.has_single_byte(static_cast<uint8_t>(value))) continue;
+        throw Refused("the vocabulary has no token for the single byte " + byte_name(value) +
+                      ", which the grammar can use; exact constraints need one");
+    }
+}
+
+}  // namespace
+
+int32_t Network::key_cost(const FreeObject& object, size_t key) const {
+    return add_cost(nodes[rules[object.separator_rule].start].cost,
+                    nodes[rules[object.item_rules[key]].start].cost);
+}
+
+void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
+    const int unwritable = check_bytes ? drop_unwritable(network, vocabulary) : -1;
+    skip_links(network);
+    compute_costs(network, vocabulary.trie());
+    if (network.nodes[network.rules[network.root].start].cost >= kUnreachable) {
+        if (unwritable < 0) throw Refused("nothing can match");
+        throw Refused("nothing can match that the vocabulary can write: it has no token for byte " +
+                      byte_name(unwritable));
+    }
+    drop_dead(network);
+    const std::vector<bool> alive = reachable(network);
+    refuse_left_recursion(network, alive);
+    if (check_bytes) check_single_bytes(network, vocabulary, alive);
+}
+
+}  // namespace sglite

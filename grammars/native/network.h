@@ -1,0 +1,93 @@
+// The compiled form of a grammar: a recursive transition network over bytes.
+//
+// Every rule is a small nondeterministic automaton: byte edges, empty edges, calls of other rules
+// and, in objects with free key order, edges that take a key. A matcher's position is a set of
+// stacks of nodes (see states.h). Only live nodes are kept: from each node the end of its rule
+// can be reached.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "characters.h"
+#include "vocabulary.h"
+
+namespace sglite {
+
+// A grammar that cannot be compiled; the message becomes the reason of a GrammarError.
+class Refused : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+// Numbers of tokens saturate here, which also means "cannot finish".
+constexpr int32_t kUnreachable = 1 << 29;
+
+struct ByteEdge {
+    ByteRange bytes;
+    int32_t to;
+};
+
+struct Call {
+    int32_t rule;
+    int32_t then;  // the node to go on from when the rule is done
+};
+
+// Goes to `to` and marks `key` as used; barred where it is used already.
+struct TakeKey {
+    int32_t key;
+    int32_t to;
+};
+
+struct Node {
+    std::vector<ByteEdge> bytes;
+    std::vector<int32_t> empty;
+    std::vector<Call> calls;
+    std::vector<TakeKey> takes;
+    int32_t all_taken = -1;  // goes there once every required key is used
+    int32_t object = -1;     // the object whose keys this node's frame tracks
+    int32_t cost = kUnreachable;  // tokens to the end of the rule, keys still missing not counted
+    bool is_exit = false;
+};
+
+struct Rule {
+    int32_t start = -1;
+    int32_t exit = -1;
+    std::string name{};  // empty for rules that the layout made
+};
+
+// An object with free key order: `first` is the node before any key, `later` after at least one.
+struct FreeObject {
+    int32_t first = -1;
+    int32_t later = -1;
+    int32_t separator_rule = -1;
+    std::vector<int32_t> item_rules;  // per key
+    std::vector<bool> required;       // per key
+};
+
+struct Network {
+    std::vector<Node> nodes;
+    std::vector<Rule> rules;
+    std::vector<FreeObject> objects;
+    int32_t root = 0;
+
+    // Tokens that a key still missing adds to the cost of a frame of `object`.
+    int32_t key_cost(const FreeObject& object, size_t key) const;
+};
+
+// Adds costs that may be kUnreachable.
+inline int32_t add_cost(int32_t a, int32_t b) {
+    return a >= kUnreachable - b ? kUnreachable : a + b;
+}
+
+// Computes the costs, drops what is dead, and checks the promises: some text matches, no rule
+// begins with itself, and, with `check_bytes`, every byte of a match is a token of its own.
+// Texts with bytes that the tokeniser cannot write at all (control characters and parts of rare
+// characters that occur in no token) are no part of the language; for printable ASCII and
+// whitespace that is an error as well. Throws Refused.
+void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes);
+
+}  // namespace sglite

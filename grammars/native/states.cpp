@@ -1,0 +1,342 @@
+#include "states.h"
+
+#include <algorithm>
+
+namespace sglite {
+namespace {
+
+constexpr StateId kUnknown = -2;
+constexpr size_t kMaskMemory = 64 << 20;
+
+bool only_exit(const Node& node) {
+    return node.is_exit && node.bytes.empty() && node.empty.empty() && node.calls.empty() &&
+           node.takes.empty() && node.all_taken < 0;
+}
+
+}  // namespace
+
+size_t States::KeyHash::operator()(const std::vector<int32_t>& key) const {
+    uint64_t hash = 0x9E3779B97F4A7C15u;
+    for (const int32_t part : key) {
+        hash = (hash ^ static_cast<uint32_t>(part)) * 0xFF51AFD7ED558CCDu;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+States::States(const Network& network, const Vocabulary& vocabulary)
+    : network_(network), vocabulary_(vocabulary) {
+    bool begins[257] = {true};
+    for (const Node& node : network.nodes) {
+        for (const ByteEdge& edge : node.bytes) {
+            begins[edge.bytes.low] = begins[edge.bytes.high + 1] = true;
+        }
+    }
+    for (int value = 0; value < 256; ++value) {
+        classes_ += begins[value];
+        class_of_[value] = static_cast<uint8_t>(classes_ - 1);
+    }
+    key_set({});
+}
+
+int32_t States::key_set(std::vector<uint64_t> keys) {
+    const auto [it, fresh] = key_set_ids_.try_emplace(keys, key_sets_.size());
+    if (fresh) {
+        memory_ += 2 * keys.size() * sizeof(uint64_t) + 128;
+        key_sets_.push_back(std::move(keys));
+    }
+    return it->second;
+}
+
+int32_t States::missing_cost(int32_t object, int32_t keys) const {
+    const FreeObject& shape = network_.objects[object];
+    const std::vector<uint64_t>& taken = key_sets_[keys];
+    int32_t total = 0;
+    for (size_t key = 0; key < shape.required.size(); ++key) {
+        const bool used = key / 64 < taken.size() && taken[key / 64] >> (key % 64) & 1;
+        if (shape.required[key] && !used) total = add_cost(total, network_.key_cost(shape, key));
+    }
+    return total;
+}
+
+int32_t States::stack(int32_t node, int32_t keys, int32_t parent) {
+    const auto [it, fresh] = stack_ids_.try_emplace({node, keys, parent}, stacks_.size());
+    if (fresh) {
+        const Node& at = network_.nodes[node];
+        int32_t cost = parent < 0 ? at.cost : add_cost(at.cost, stacks_[parent].cost);
+        if (at.object >= 0 && network_.objects[at.object].first != node) {
+            cost = add_cost(cost, missing_cost(at.object, keys));
+        }
+        stacks_.push_back({node, keys, parent, cost});
+        stamps_.push_back(0);
+        memory_ += 128;
+    }
+    return it->second;
+}
+
+void States::visit(int32_t stack) {
+    if (stacks_[stack].cost >= kUnreachable || stamps_[stack] == stamp_) return;
+    stamps_[stack] = stamp_;
+    todo_.push_back(stack);
+}
+
+void States::visit(int32_t node, int32_t keys, int32_t parent) {
+    visit(stack(node, keys, parent));
+}
+
+// Follows everything that reads no byte from the stacks in `todo_`.
+StateId States::close() {
+    std::vector<int32_t> kept;
+    bool complete = false;
+    while (!todo_.empty()) {
+        const int32_t id = todo_.back();
+        todo_.pop_back();
+        const auto [at, keys, parent, cost] = stacks_[id];
+        const Node& node = network_.nodes[at];
+        if (!node.bytes.empty()) kept.push_back(id);
+        for (const int32_t to : node.empty) visit(to, keys, parent);
+        for (const TakeKey& take : node.takes) {
+            std::vector<uint64_t> taken = key_sets_[keys];
+            const auto word = static_cast<size_t>(take.key) / 64;
+            if (taken.size() <= word) taken.resize(word + 1, 0);
+            if (taken[word] >> (take.key % 64) & 1) continue;
+            taken[word] |= uint64_t{1} << (take.key % 64);
+            visit(take.to, key_set(std::move(taken)), parent);
+        }
+        if (node.all_taken >= 0 && missing_cost(node.object, keys) == 0) {
+            visit(node.all_taken, keys, parent);
+        }
+        for (const Call& call : node.calls) {
+            // A rule called last needs no frame of its own: right recursion stays flat.
+            const bool last = only_exit(network_.nodes[call.then]);
+            const int32_t below = last ? parent : stack(call.then, keys, parent);
+            visit(network_.rules[call.rule].start, 0, below);
+        }
+        if (node.is_exit) {
+            if (parent < 0) {
+                complete = true;
+            } else {
+                visit(parent);
+            }
+        }
+    }
+    std::sort(kept.begin(), kept.end());
+    return intern(std::move(kept), complete);
+}
+
+StateId States::intern(std::vector<int32_t> stacks, bool complete) {
+    if (stacks.empty() && !complete) return kDead;
+    std::vector<int32_t> key = stacks;
+    key.push_back(complete);
+    const auto [it, fresh] = state_ids_.try_emplace(std::move(key), states_.size());
+    if (fresh) {
+        int32_t cost = complete ? 0 : kUnreachable;
+        for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
+        memory_ += classes_ * sizeof(StateId) + 8 * stacks.size() + 160;
+        states_.push_back({std::move(stacks), {}, cost, complete});
+        table_.resize(states_.size() * classes_, kUnknown);
+    }
+    return it->second;
+}
+
+StateId States::start(std::string_view prefix) {
+    if (!prefix.empty()) return prefix_state(prefix);
+    ++stamp_;
+    visit(network_.rules[network_.root].start, 0, -1);
+    return close();
+}
+
+StateId States::prefix_state(std::string_view rest) {
+    if (const auto known = prefix_ids_.find(rest); known != prefix_ids_.end()) {
+        return known->second;
+    }
+    // The bound: the fewest tokens that spell the rest exactly, then the grammar.
+    int32_t bound = kUnreachable;
+    const Trie& trie = vocabulary_.trie();
+    uint32_t node = 0;
+    for (size_t i = 0; i < rest.size(); ++i) {
+        node = trie.child(node, static_cast<uint8_t>(rest[i]));
+        if (node == 0) break;
+        if (trie.has_token(node)) bound = std::min(bound, 1 + cost(start(rest.substr(i + 1))));
+    }
+    const auto id = static_cast<StateId>(states_.size());
+    memory_ += classes_ * sizeof(StateId) + 4 * rest.size() + 160;
+    states_.push_back({{}, std::string(rest), bound, false});
+    table_.resize(states_.size() * classes_, kUnknown);
+    prefix_ids_.emplace(rest, id);
+    return id;
+}
+
+int32_t States::adopt_stack(const States& other, int32_t from) {
+    std::vector<int32_t> path;
+    for (int32_t at = from; at >= 0; at = other.stacks_[at].parent) path.push_back(at);
+    int32_t below = -1;
+    for (auto at = path.rbegin(); at != path.rend(); ++at) {
+        const Stack& s = other.stacks_[*at];
+        below = stack(s.node, key_set(other.key_sets_[s.keys]), below);
+    }
+    return below;
+}
+
+StateId States::adopt(const States& other, StateId state) {
+    const State& from = other.states_[state];
+    if (!from.prefix.empty()) return prefix_state(from.prefix);
+    std::vector<int32_t> stacks;
+    for (const int32_t s : from.stacks) stacks.push_back(adopt_stack(other, s));
+    std::sort(stacks.begin(), stacks.end());
+    return intern(std::move(stacks), from.complete);
+}
+
+StateId States::step(StateId state, uint8_t byte) {
+    ++stamp_;
+    for (const int32_t id : states_[state].stacks) {
+        const Stack at = stacks_[id];
+        for (const ByteEdge& edge : network_.nodes[at.node].bytes) {
+            if (edge.bytes.low <= byte && byte <= edge.bytes.high) {
+                visit(edge.to, at.keys, at.parent);
+            }
+        }
+    }
+    return close();
+}
+
+StateId States::next(StateId state, uint8_t byte) {
+    const size_t slot = static_cast<size_t>(state) * classes_ + class_of_[byte];
+    if (table_[slot] != kUnknown) return table_[slot];
+    if (const std::string& prefix = states_[state].prefix; !prefix.empty()) {
+        if (static_cast<uint8_t>(prefix[0]) != byte) return kDead;
+        return start(std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
+    }
+    const StateId to = step(state, byte);
+    table_[slot] = to;
+    return to;
+}
+
+StateId States::after(StateId state, std::string_view text) {
+    for (const char c : text) {
+        state = next(state, static_cast<uint8_t>(c));
+        if (state == kDead) break;
+    }
+    return state;
+}
+
+int States::forced_byte(StateId state) const {
+    const State& at = states_[state];
+    if (at.complete) return -1;
+    if (!at.prefix.empty()) return static_cast<uint8_t>(at.prefix[0]);
+    int forced = -1;
+    for (const int32_t id : at.stacks) {
+        for (const ByteEdge& edge : network_.nodes[stacks_[id].node].bytes) {
+            if (edge.bytes.low != edge.bytes.high) return -1;
+            if (forced >= 0 && forced != edge.bytes.low) return -1;
+            forced = edge.bytes.low;
+        }
+    }
+    return forced;
+}
+
+// Calls `visit(node, state)` for every descendant of `root` in the trie that the grammar can
+// spell from `state` on, until it returns false.
+template <typename Visit>
+void States::walk(StateId state, uint32_t root, Visit visit) {
+    const Trie& trie = vocabulary_.trie();
+    std::vector<StateId> path{state};
+    const uint32_t base = trie.depth[root];
+    for (uint32_t node = root + 1, end = trie.skip[root]; node < end;) {
+        const uint32_t depth = trie.depth[node] - base;
+        const StateId to = next(path[depth - 1], trie.byte[node]);
+        if (to == kDead) {
+            node = trie.skip[node];
+            continue;
+        }
+        if (path.size() <= depth) path.resize(depth + 1);
+        path[depth] = to;
+        if (trie.has_token(node) && !visit(node, to)) return;
+        ++node;
+    }
+}
+
+bool States::extends(StateId state, std::string_view text) {
+    const int64_t node = vocabulary_.trie().find(text);
+    if (node < 0) return false;
+    bool found = false;
+    walk(state, static_cast<uint32_t>(node), [&](uint32_t, StateId) {
+        found = true;
+        return false;
+    });
+    return found;
+}
+
+const States::Mask& States::mask_of(StateId state) {
+    if (const auto known = masks_.find(state); known != masks_.end()) {
+        known->second->used = ++clock_;
+        return *known->second;
+    }
+    if (mask_memory_ > kMaskMemory) evict();
+    auto mask = std::make_unique<Mask>();
+    mask->all.resize(vocabulary_.mask_words(), 0);
+    std::vector<int32_t> level;  // ids after which the bound is what it is now
+    const int32_t bound = cost(state);
+    const Trie& trie = vocabulary_.trie();
+    walk(state, 0, [&](uint32_t node, StateId to) {
+        const int32_t then = cost(to);
+        for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
+            const int32_t id = trie.ids[i];
+            mask->all[id >> 5] |= 1u << (id & 31);
+            ++mask->count;
+            if (then > bound) mask->rising.push_back({then, id});
+            if (then == bound) level.push_back(id);
+        }
+        return true;
+    });
+    std::sort(mask->rising.rbegin(), mask->rising.rend());
+    if (!level.empty() || !mask->rising.empty()) {
+        mask->falling = mask->all;
+        const auto clear = [&](int32_t id) { mask->falling[id >> 5] &= ~(1u << (id & 31)); };
+        for (const int32_t id : level) clear(id);
+        for (const auto& [then, id] : mask->rising) clear(id);
+    }
+    mask->used = ++clock_;
+    mask_memory_ += 4 * (mask->all.size() + mask->falling.size()) + 8 * mask->rising.size() + 160;
+    return *(masks_[state] = std::move(mask));
+}
+
+// Drops the half of the masks that was used longest ago.
+void States::evict() {
+    std::vector<uint64_t> used;
+    for (const auto& [state, mask] : masks_) used.push_back(mask->used);
+    std::nth_element(used.begin(), used.begin() + used.size() / 2, used.end());
+    const uint64_t middle = used[used.size() / 2];
+    std::erase_if(masks_, [&](const auto& entry) {
+        const Mask& mask = *entry.second;
+        if (mask.used >= middle) return false;
+        mask_memory_ -= 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() + 160;
+        return true;
+    });
+}
+
+void States::fill(StateId state, std::span<uint32_t> mask, int32_t budget) {
+    const int32_t bound = cost(state);
+    if (budget >= 0 && budget < bound) {  // only tokens that outrun the bound can still finish
+        std::fill(mask.begin(), mask.end(), 0);
+        const Trie& trie = vocabulary_.trie();
+        walk(state, 0, [&](uint32_t node, StateId to) {
+            if (cost(to) >= budget) return true;
+            for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
+                mask[trie.ids[i] >> 5] |= 1u << (trie.ids[i] & 31);
+            }
+            return true;
+        });
+        return;
+    }
+    const Mask& known = mask_of(state);
+    const bool falling = budget == bound && !known.falling.empty();
+    std::ranges::copy(falling ? known.falling : known.all, mask.begin());
+    if (falling || budget < 0) return;
+    for (const auto& [then, id] : known.rising) {
+        if (then < budget) break;
+        mask[id >> 5] &= ~(1u << (id & 31));
+    }
+}
+
+}  // namespace sglite

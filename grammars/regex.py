@@ -1,0 +1,34 @@
+"""Patterns in the syntax of Python's `re`, compiled to grammars; the whole text must match."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sglite.errors import GrammarError
+from sglite.grammars import _native
+from sglite.grammars.lowering import Spelling, lower_full
+from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.regex_syntax import parse
+from sglite.grammars.vocabulary import Vocabulary
+
+RegexEngine = Literal["native", "outlines"]
+
+
+def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native") -> Grammar:
+    """The grammar of the texts that `re.fullmatch(pattern, text)` accepts.
+
+    Raises GrammarError, its pointer the position, for what is not regular (lookaround,
+    backreferences, word boundaries, possessive and atomic groups), for a pattern that matches
+    nothing, and for a vocabulary without a token for some single byte that it can use.
+    """
+    if engine == "outlines":
+        raise GrammarError("the outlines engine is not available in this version; use 'native'")
+    if engine != "native":
+        raise GrammarError(f"unknown engine {engine!r}; known: 'native', 'outlines'")
+
+    def compile_now() -> Grammar:
+        builder = _native.Builder()
+        root = lower_full(builder, parse(pattern, "python"), Spelling.UTF8)
+        return build(builder, root, vocab)
+
+    return vocab.compiled(("regex", pattern), compile_now)

@@ -1,0 +1,47 @@
+"""The values of `format` that are asserted, as patterns in full; the names that are known.
+
+Year 0000 and leap seconds are left out, since common date libraries refuse them; letters in
+dates and times are written in upper case.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from sglite.grammars.regex_syntax import Regex, parse
+
+_LEAP_YEAR = (
+    "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+)
+_YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_DATE = (
+    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+)
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
+_TIME = rf"{_CLOCK}(?:Z|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+
+_PATTERNS = {
+    "date": _DATE,
+    "time": _TIME,
+    "date-time": f"{_DATE}T{_TIME}",
+    "uuid": "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
+    "email": rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*",
+    "ipv4": rf"(?:{_OCTET}\.){{3}}{_OCTET}",
+}
+
+KNOWN = frozenset(_PATTERNS) | frozenset(
+    "duration idn-email hostname idn-hostname ipv6 uri uri-reference iri iri-reference "
+    "uri-template json-pointer relative-json-pointer regex".split()
+)
+"""Formats that JSON Schema defines; other names are annotations."""
+
+
+@functools.cache
+def pattern(name: str) -> Regex | None:
+    """The tree of a supported format, or None."""
+    return parse(_PATTERNS[name], "ecma") if name in _PATTERNS else None

@@ -1,0 +1,167 @@
+"""Readers of keyword values: the value in its type, or an error with the pointer."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from sglite.errors import GrammarError
+from sglite.grammars.schema.document import Place
+
+TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+ALL_TYPES = TYPES - {"integer"}
+
+
+def _get(place: Place, keyword: str) -> Any:
+    return place.schema.get(keyword) if isinstance(place.schema, dict) else None
+
+
+def types(place: Place) -> frozenset[str]:
+    """The types that a value may have; "number" includes the integers, "integer" is only them."""
+    value = _get(place, "type")
+    if value is None:
+        return ALL_TYPES
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str) or name not in TYPES:
+            raise GrammarError(f"unknown type {name!r}", place.at("type"))
+    return frozenset(names) - ({"integer"} if "number" in names else set())
+
+
+def common_types(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
+    """The types of values that have a type of both sets."""
+    common = set(a & b)
+    if ("integer" in a and "number" in b) or ("number" in a and "integer" in b):
+        common.add("integer")
+    return frozenset(common)
+
+
+def values(place: Place) -> list[Any] | None:
+    """What `enum` and `const` list, or None without them."""
+    listed = _get(place, "enum")
+    if listed is not None and not isinstance(listed, list):
+        raise GrammarError("'enum' must be a list", place.at("enum"))
+    if isinstance(place.schema, dict) and "const" in place.schema:
+        const = place.schema["const"]
+        return [const] if listed is None or any(equal(const, v) for v in listed) else []
+    return listed
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Equality of JSON values: 1 equals 1.0, true does not equal 1."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    return type(a) is type(b) and a == b or _both_numbers(a, b) and a == b
+
+
+def _both_numbers(a: Any, b: Any) -> bool:
+    return isinstance(a, int | float) and isinstance(b, int | float)
+
+
+def count(place: Place, keyword: str) -> int | None:
+    """A length or number of items: a whole number >= 0 (2.0 is one)."""
+    value = _get(place, keyword)
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise GrammarError(f"{keyword!r} must be a whole number >= 0", place.at(keyword))
+    return value
+
+
+def number(place: Place, keyword: str) -> Decimal | None:
+    """A numeric bound, exactly as its shortest decimal spelling says."""
+    value = _get(place, keyword)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise GrammarError(f"{keyword!r} must be a number", place.at(keyword))
+    return exact(value)
+
+
+def exact(value: float) -> Decimal:
+    """A JSON number exactly as its shortest decimal spelling says."""
+    return Decimal(repr(value))
+
+
+def text(place: Place, keyword: str) -> str | None:
+    """A string."""
+    value = _get(place, keyword)
+    if value is not None and not isinstance(value, str):
+        raise GrammarError(f"{keyword!r} must be a string", place.at(keyword))
+    return value
+
+
+def names(place: Place, keyword: str) -> list[str]:
+    """A list of strings; empty without the keyword."""
+    value = _get(place, keyword)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise GrammarError(f"{keyword!r} must be a list of strings", place.at(keyword))
+    return value
+
+
+def branches(place: Place, keyword: str) -> list[Place]:
+    """The schemas in a list such as `anyOf`; empty without the keyword."""
+    value = _get(place, keyword)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not value:
+        raise GrammarError(f"{keyword!r} must be a list of schemas, not empty", place.at(keyword))
+    return [place.inside(keyword, i) for i in range(len(value))]
+
+
+def properties(place: Place) -> dict[str, Place]:
+    """The declared properties, in their order."""
+    value = _get(place, "properties")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise GrammarError("'properties' must be an object", place.at("properties"))
+    return {name: place.inside("properties", name) for name in value}
+
+
+def schema(place: Place, keyword: str) -> Place | None:
+    """A schema under a keyword, or None without it."""
+    if not isinstance(place.schema, dict) or keyword not in place.schema:
+        return None
+    return place.inside(keyword)
+
+
+def items(place: Place) -> tuple[list[Place], Place | None]:
+    """Schemas of the first items, and of all that follow (None: anything).
+
+    Reads `prefixItems` with `items`, and the older `items` list with `additionalItems`.
+    """
+    listed = _get(place, "items")
+    if isinstance(listed, list):
+        first = [place.inside("items", i) for i in range(len(listed))]
+        return first, schema(place, "additionalItems")
+    return branches(place, "prefixItems"), schema(place, "items")
+
+
+def bounds(place: Place) -> tuple[Bound | None, Bound | None]:
+    """The lower and the upper bound of numbers; a bound is (value, whether it is excluded)."""
+    return _bound(place, "minimum", max), _bound(place, "maximum", min)
+
+
+Bound = tuple[Decimal, bool]
+
+
+def _bound(place: Place, keyword: str, tighter: Any) -> Bound | None:
+    exclusive = "exclusive" + keyword.capitalize()
+    value = number(place, keyword)
+    flag = _get(place, exclusive)
+    if isinstance(flag, bool):  # the form of draft 4
+        return None if value is None else (value, flag)
+    other = number(place, exclusive)
+    if value is None or other is None:
+        return (value, False) if value is not None else None if other is None else (other, True)
+    return (other, True) if tighter(value, other) == other else (value, False)

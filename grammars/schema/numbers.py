@@ -1,0 +1,150 @@
+"""Decimal numbers between bounds, exactly, as automata over their characters.
+
+A canonical number has no exponent here: `-?(0|[1-9][0-9]*)(\\.[0-9]+)?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from sglite.grammars.automaton import Automaton
+from sglite.grammars.schema.keywords import Bound
+
+# Where the text stands in a number.
+_START, _SIGN, _ZERO, _WHOLE, _POINT, _FRACTION = range(6)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The digits of the magnitude of a bound; `fraction` has no zeros at its end."""
+
+    whole: str
+    fraction: str
+
+    @classmethod
+    def of(cls, value: Decimal) -> _Limit:
+        whole, _, fraction = format(abs(value), "f").partition(".")
+        return cls(whole.lstrip("0") or "0", fraction.rstrip("0"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """How the digits read so far compare with a limit: -1, 0 or 1, and how many were read."""
+
+    sign: int = 0
+    read: int = 0
+    in_fraction: bool = False
+
+    def digit(self, limit: _Limit, digit: str) -> _Order:
+        if self.in_fraction:
+            if self.sign != 0:
+                return self
+            at = limit.fraction[self.read] if self.read < len(limit.fraction) else "0"
+            read = min(self.read + 1, len(limit.fraction))
+            return replace(self, sign=(digit > at) - (digit < at), read=read)
+        if self.read >= len(limit.whole):
+            return replace(self, sign=1, read=len(limit.whole) + 1)
+        at = limit.whole[self.read]
+        sign = self.sign or (digit > at) - (digit < at)
+        return replace(self, sign=sign, read=self.read + 1)
+
+    def whole_done(self, limit: _Limit) -> _Order:
+        if self.in_fraction:
+            return self
+        sign = -1 if self.read < len(limit.whole) else self.sign
+        return _Order(sign, 0, True)
+
+    def done(self, limit: _Limit) -> int:
+        end = self.whole_done(limit)
+        return end.sign or (-1 if end.read < len(limit.fraction) else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    place: int
+    negative: bool
+    low: _Order
+    high: _Order
+
+
+class _Reader:
+    def __init__(self, low: Bound | None, high: Bound | None, whole: bool, zeros: bool) -> None:
+        self.low, self.high, self.whole, self.zeros = low, high, whole, zeros
+        self.low_limit = _Limit.of(low[0] if low else Decimal(0))
+        self.high_limit = _Limit.of(high[0] if high else Decimal(0))
+
+    def step(self, state: _State, char: str) -> _State | None:
+        place = state.place
+        if char == "-":
+            return replace(state, place=_SIGN, negative=True) if place == _START else None
+        if char == ".":
+            if place not in (_ZERO, _WHOLE) or (self.whole and not self.zeros):
+                return None
+            return replace(
+                state,
+                place=_POINT,
+                low=state.low.whole_done(self.low_limit),
+                high=state.high.whole_done(self.high_limit),
+            )
+        if place == _ZERO or (place >= _POINT and self.whole and char != "0"):
+            return None
+        first = _ZERO if char == "0" else _WHOLE
+        return replace(
+            state,
+            place=first if place in (_START, _SIGN) else _FRACTION if place >= _POINT else place,
+            low=state.low.digit(self.low_limit, char),
+            high=state.high.digit(self.high_limit, char),
+        )
+
+    def accepts(self, state: _State) -> bool:
+        if state.place in (_START, _SIGN, _POINT):
+            return False
+        return self._side(state, self.low, self.low_limit, state.low, 1) and self._side(
+            state, self.high, self.high_limit, state.high, -1
+        )
+
+    @staticmethod
+    def _side(
+        state: _State, bound: Bound | None, limit: _Limit, order: _Order, wanted: int
+    ) -> bool:
+        """Whether the number lies on the wanted side of the bound: 1 above, -1 below."""
+        if bound is None:
+            return True
+        value, excluded = bound
+        magnitude = order.done(limit)
+        limit_sign = -1 if value < 0 else 1
+        number_sign = -1 if state.negative else 1
+        if limit_sign == number_sign:
+            compared = magnitude * number_sign
+        elif magnitude == 0 and value == 0:
+            compared = 0  # -0 is 0
+        else:
+            compared = number_sign
+        return compared == wanted or (compared == 0 and not excluded)
+
+
+def between(
+    low: Bound | None, high: Bound | None, *, whole: bool, zeros: bool = False
+) -> Automaton:
+    """The numbers between the bounds. `whole`: integers only; `zeros`: also spelled as 1.0."""
+    reader = _Reader(low, high, whole, zeros)
+    first = _State(_START, False, _Order(), _Order())
+    numbers: dict[Hashable, int] = {first: 0}
+    todo = [first]
+    accepting: list[int] = []
+    edges: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
+    for state in todo:
+        number = numbers[state]
+        if reader.accepts(state):
+            accepting.append(number)
+        for char in "-.0123456789":
+            after = reader.step(state, char)
+            if after is None:
+                continue
+            if after not in numbers:
+                numbers[after] = len(numbers)
+                todo.append(after)
+            edges.append((number, numbers[after], ((ord(char), ord(char)),)))
+    return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))

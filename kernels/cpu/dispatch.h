@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "step.h"
+
+namespace sglite {
+
+struct Isa {
+    std::string_view name;
+    StepFunction step;
+};
+
+// What this machine can run, the best one first.
+std::vector<Isa> detect_isas();
+
+}  // namespace sglite

@@ -1,0 +1,86 @@
+// A loaded model: packed weights, KV pages, threads, and the one call that runs a step.
+#pragma once
+
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memory.h"
+#include "step.h"
+#include "threads.h"
+
+namespace sglite {
+
+// A tensor of the file; `shape` has the rows first, as numpy has it.
+struct TensorView {
+    std::string name;
+    int type = 0;
+    std::vector<int64_t> shape;
+    std::span<const uint8_t> data;
+};
+
+struct ModelOptions {
+    int64_t vocab_size, context_length, width, ff_width, heads, kv_heads, head_dim;
+    double norm_epsilon, embedding_scale, attention_scale;
+    std::string activation;  // "silu" | "gelu_tanh"
+    bool rope_interleaved, qk_norm, post_norms, tied_output;
+    std::vector<int64_t> windows;  // one a layer, 0 for all keys
+    std::vector<double> rope_bases;  // one a layer
+    int64_t pages, threads;
+    bool half_kv, int8_activations;
+    std::string isa;  // "" for the best that this machine has
+};
+
+// The arrays of a StepPlan, see runtime/plan.py.
+struct PlanView {
+    std::span<const int32_t> tokens, query_start, context_start, pages, page_start, logit_tokens;
+};
+
+// Names that ModelOptions::isa may have here, the best one first.
+std::vector<std::string_view> available_isas();
+
+class Model {
+  public:
+    // Checks and packs everything; afterwards only the data of token_embd.weight is read again.
+    // Throws std::invalid_argument with the name of what is wrong.
+    Model(const ModelOptions& options, const std::vector<TensorView>& tensors);
+
+    // Writes float32 [logit_tokens, vocab_size]. Throws std::invalid_argument for a plan that
+    // does not hold together, before anything is written.
+    void forward(const PlanView& plan, std::span<float> logits);
+    void copy_pages(std::span<const int32_t> pairs);
+
+    std::string_view isa() const { return isa_; }
+    int threads() const { return pool_.size(); }
+    const ModelWeights& weights() const { return weights_; }
+
+  private:
+    size_t kv_head_bytes() const;  // of one page
+    void arrange(const PlanView& plan);
+    Step prepare(const PlanView& plan, std::span<float> logits);
+
+    ModelWeights weights_;
+    std::vector<LayerWeights> layers_;
+    std::vector<float> frequencies_;
+    std::vector<float> norms_;
+    Memory packed_;
+    Memory kv_;
+    int64_t context_length_;
+    int pages_;
+    int max_cols_;
+    std::string_view isa_;
+    StepFunction step_;
+    ThreadPool pool_;
+    std::mutex mutex_;
+
+    // Of the step that runs; kept between steps to save allocations.
+    std::vector<Counter> counters_;
+    Memory scratch_;
+    std::vector<ThreadScratch> thread_scratch_;
+    std::vector<int32_t> positions_, page_counts_, order_, row_order_;
+    std::vector<const int32_t*> token_pages_;
+};
+
+}  // namespace sglite

@@ -1,0 +1,12 @@
+#include "simd_portable.h"
+// The kernels are written once over the vectors of the header above.
+#include "kernel_math.h"
+#include "kernel_matmul.h"
+#include "kernel_attention.h"
+#include "kernel_step.h"
+
+namespace sglite {
+
+void step_portable(const Step& step, int thread) { StepThread(step, thread).run(); }
+
+}  // namespace sglite

@@ -1,0 +1,177 @@
+"""The CPU backend: a GGUF model on the native kernels.
+
+It checks the file's tensors against the config, packs them once, and makes one native call a step.
+It knows nothing of sequences, of who owns a page, or of how a file is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sglite.errors import ModelError
+from sglite.kernels import _cpu
+from sglite.runtime.backends.base import Backend, DrawRequest, Float32
+from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.plan import PAGE_SIZE, StepPlan
+
+KvDtype = Literal["f16", "f32"]
+Activations = Literal["int8", "f32"]
+
+ISA_VARIABLE = "SGLITE_ISA"
+"""Environment variable that forces an instruction set: avx512, avx2 or portable."""
+
+
+def bytes_per_page(config: ModelConfig, kv_dtype: KvDtype = "f16") -> int:
+    """Bytes of K and V of one page over all layers."""
+    values = 2 * len(config.layers) * config.kv_heads * config.head_dim * PAGE_SIZE
+    return values * (2 if kv_dtype == "f16" else 4)
+
+
+def granted_cores() -> int:
+    """Cores that this process may use: its affinity, cut by the quota of its control group."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, min([cores, *_cgroup_quotas()]))
+
+
+def _cgroup_quotas() -> Iterator[int]:
+    root = Path("/sys/fs/cgroup")
+    candidates = [
+        (root / "cpu.max",),
+        (root / "cpu/cpu.cfs_quota_us", root / "cpu/cpu.cfs_period_us"),
+    ]
+    for paths in candidates:
+        try:
+            quota, period = " ".join(path.read_text() for path in paths).split()
+            if quota not in ("max", "-1"):
+                yield max(1, int(quota) // int(period))
+        except (OSError, ValueError, ZeroDivisionError):
+            continue  # no such file, or one that says nothing of a quota
+
+
+class CpuBackend(Backend):
+    """Weights and KV pages of one model in this process's memory.
+
+    `threads=None` takes the cores granted to the process. `pages` KV pages are reserved; the system
+    hands their memory out when they are first written. `activations="f32"` multiplies the
+    dequantised weights in floating point, slower and for comparisons. Raises ModelError for a file
+    that does not match its config and ValueError for an argument out of range.
+    """
+
+    def __init__(
+        self,
+        gguf: GGUFFile,
+        config: ModelConfig,
+        *,
+        threads: int | None = None,
+        pages: int,
+        kv_dtype: KvDtype = "f16",
+        activations: Activations = "int8",
+    ) -> None:
+        if kv_dtype not in ("f16", "f32"):
+            raise ValueError(f"kv_dtype must be 'f16' or 'f32', got {kv_dtype!r}")
+        if activations not in ("int8", "f32"):
+            raise ValueError(f"activations must be 'int8' or 'f32', got {activations!r}")
+        if pages < 1:
+            raise ValueError(f"pages must be at least 1, got {pages}")
+        threads = granted_cores() if threads is None else threads
+        if not 1 <= threads <= 256:
+            raise ValueError(f"threads must be in 1..256, got {threads}")
+        isa = os.environ.get(ISA_VARIABLE, "")
+        if isa and isa not in _cpu.available_isas():
+            known = ", ".join(_cpu.available_isas())
+            raise ValueError(f"{ISA_VARIABLE}={isa}: this machine has {known}")
+        tensors = [
+            (info.name, int(info.type), info.shape, gguf.data(info.name))
+            for info in gguf.tensors.values()
+        ]
+        try:
+            self._model: _cpu.Model | None = _cpu.Model(
+                tensors,
+                vocab_size=config.vocab_size,
+                context_length=config.context_length,
+                width=config.width,
+                ff_width=config.ff_width,
+                heads=config.heads,
+                kv_heads=config.kv_heads,
+                head_dim=config.head_dim,
+                norm_epsilon=config.norm_epsilon,
+                embedding_scale=config.embedding_scale,
+                attention_scale=config.attention_scale,
+                activation=config.activation,
+                rope_interleaved=config.rope_interleaved,
+                qk_norm=config.qk_norm,
+                post_norms=config.post_norms,
+                tied_output=config.tied_output,
+                windows=[layer.window or 0 for layer in config.layers],
+                rope_bases=[layer.rope_base for layer in config.layers],
+                pages=pages,
+                threads=threads,
+                half_kv=kv_dtype == "f16",
+                int8_activations=activations == "int8",
+                isa=isa,
+            )
+        except ValueError as error:
+            raise ModelError(f"{gguf.path}: {error}") from error
+        self.isa = self._model.isa
+        self.threads = threads
+        self.vocab_size = config.vocab_size
+        self.pages_total = pages
+        self.bytes_per_page = bytes_per_page(config, kv_dtype)
+        self.max_context = config.context_length
+        self._logits = np.empty((0, config.vocab_size), np.float32)
+
+    def forward(self, plan: StepPlan) -> Float32:
+        """Logits float32 [L, V]; see Backend. Raises ValueError for an inconsistent plan."""
+        wanted = len(plan.logit_tokens)
+        if wanted > len(self._logits):
+            self._logits = np.empty((wanted, self.vocab_size), np.float32)
+        logits = self._logits[:wanted]
+        self._open_model().forward(
+            plan.tokens,
+            plan.query_start,
+            plan.context_start,
+            plan.pages,
+            plan.page_start,
+            plan.logit_tokens,
+            logits,
+        )
+        return logits
+
+    def copy_pages(self, pairs: npt.NDArray[np.int32]) -> None:
+        """Copy whole pages: int32 [N, 2] of (source, destination)."""
+        self._open_model().copy_pages(pairs)
+
+    def draw(self, logits: Float32, request: DrawRequest) -> tuple[npt.NDArray[np.int32], Float32]:
+        """Draw one outcome a row; see Backend."""
+        return _cpu.draw(
+            logits,
+            request.mask,
+            request.temperature,
+            request.top_p,
+            request.top_k,
+            request.min_p,
+            request.uniform,
+            request.end_ids,
+            request.end_start,
+            request.end_rest,
+            self.isa,
+        )
+
+    def close(self) -> None:
+        """Free weights, pages and threads. Calling it twice is fine."""
+        self._model = None
+
+    def _open_model(self) -> _cpu.Model:
+        if self._model is None:
+            raise ValueError("the backend is closed")
+        return self._model

@@ -1,0 +1,390 @@
+"""An engine without a model: it answers every hole with a scripted or with some valid text.
+
+For tests of programs, and for trying one out before a model is there. A token is a byte, and a few
+special tokens come after the bytes; a scripted answer is checked against the constraint of its hole
+and is not cut by `max_tokens`, since bytes are not what the limit was chosen for.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sglite.errors import CancelledError, ModelError
+from sglite.runtime.engines.base import Engine, EventSink, SequenceId
+from sglite.runtime.segment import (
+    Append,
+    Constraint,
+    FinishReason,
+    Gen,
+    HoleDone,
+    HoleResult,
+    Piece,
+    Segment,
+    SegmentDone,
+    SegmentFailed,
+    Select,
+    TextDelta,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from sglite.grammars import Grammar, Vocabulary
+
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+"""The ids 256, 257 and 258."""
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+_DELTA = 32  # characters of text in one event
+_PRINTABLE = range(32, 127)
+
+
+@dataclass(slots=True)
+class _Sequence:
+    ids: list[int] = field(default_factory=list)
+    prompt: int = 0  # ids of literal text since the last hole
+    broken: bool = False
+
+
+class ScriptedEngine(Engine):
+    """Answers from `script`: variable -> answer, list of answers, or function.
+
+    A list is used up, one answer for each occurrence of the variable, in the order in which the
+    engine meets them. A function gets the text so far and returns the answer. An answer is a text,
+    or data that is written as JSON; for a select also a dict of probabilities. `delay` seconds pass
+    before each hole.
+    """
+
+    capabilities = frozenset({"constraints", "select", "fork", "tokens"})
+    name = "scripted"
+
+    def __init__(
+        self,
+        script: Mapping[str, Any] | None = None,
+        *,
+        chat_template: str | None = CHAT_TEMPLATE,
+        delay: float = 0.0,
+    ) -> None:
+        self._script = dict(script or {})
+        self._used: dict[str, int] = {}
+        self._template = chat_template
+        self._delay = delay
+        self._ids = count()
+        self._sequences: dict[SequenceId, _Sequence] = {}
+        self._live: set[SequenceId] = set()
+        self._totals = Usage()
+        self._steps = 0
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._shut = False
+        self._grammars: dict[Constraint, Grammar] = {}
+        self._shortest: dict[Constraint, str] = {}
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
+        """One token for every byte, then the special tokens."""
+        from sglite.grammars import Vocabulary
+
+        special = range(256, 256 + len(SPECIAL_TOKENS))
+        tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in SPECIAL_TOKENS]
+        return Vocabulary.from_tokens(tokens, [256, 258], special, encode=list)
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._template
+
+    @property
+    def template_variables(self) -> dict[str, str]:
+        return {"bos_token": "", "eos_token": SPECIAL_TOKENS[0]}
+
+    def open(self, *, priority: int = 0) -> SequenceId:
+        sequence = next(self._ids)
+        self._add(sequence, _Sequence())
+        return sequence
+
+    def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
+        for step in segment.steps:
+            if isinstance(step, Append):
+                for piece in step.pieces:
+                    _check_special(piece)
+            elif isinstance(step, Gen) and step.constraint is not None:
+                self._grammar(step.constraint)
+        self._do(lambda: self._run(sequence, segment, sink))
+
+    def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
+        forks = [next(self._ids) for _ in range(n)]
+        for fork in forks:
+            self._add(fork, _Sequence())
+
+        def copy() -> None:
+            parent = self._sequences.get(sequence, _Sequence(broken=True))
+            for fork in forks:
+                if fork in self._sequences:
+                    self._sequences[fork] = replace(parent, ids=parent.ids.copy())
+
+        self._do(copy)
+        return forks
+
+    def close(self, sequence: SequenceId) -> None:
+        with self._lock:
+            if sequence not in self._live:
+                return
+            self._live.discard(sequence)
+        if not self._shut:
+            self._do(lambda: self._sequences.pop(sequence, None))
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.encode())
+
+    def stats(self) -> dict[str, Any]:
+        totals = self._totals
+        return {
+            "prompt_tokens": totals.prompt_tokens,
+            "cached_tokens": totals.cached_tokens,
+            "forced_tokens": totals.forced_tokens,
+            "decoded_tokens": totals.decoded_tokens,
+            "drafted_tokens": totals.drafted_tokens,
+            "pages_used": 0,
+            "pages_total": 0,
+            "steps": self._steps,
+        }
+
+    def shutdown(self) -> None:
+        with self._lock:
+            if self._shut:
+                return
+            self._shut = True
+            self._live.clear()
+            thread = self._thread
+        self._work.put(None)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    # ---- the engine's thread
+
+    def _add(self, sequence: SequenceId, state: _Sequence) -> None:
+        with self._lock:
+            if self._shut:
+                raise ModelError("the scripted engine has been shut down")
+            self._live.add(sequence)
+            self._sequences[sequence] = state
+
+    def _do(self, work: Callable[[], object]) -> None:
+        with self._lock:
+            if self._shut:
+                raise ModelError("the scripted engine has been shut down")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._loop, name="sglite-scripted", daemon=True
+                )
+                self._thread.start()
+            self._work.put(work)  # type: ignore[arg-type]
+
+    def _loop(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    def _run(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
+        state = self._sequences.get(sequence)
+        for index, step in enumerate(segment.steps):
+            try:
+                if state is None or state.broken or sequence not in self._live:
+                    raise CancelledError("the sequence was closed")
+                if isinstance(step, Append):
+                    ids = [i for piece in step.pieces for i in _ids_of(piece)]
+                    state.ids += ids
+                    state.prompt += len(ids)
+                    continue
+                result = self._fill(state, step, sink)
+            except Exception as error:
+                if state is not None:
+                    state.broken = True
+                sink(SegmentFailed(index, error))
+                return
+            state.ids += result.ids
+            state.prompt = 0
+            self._totals.add(result.usage)
+            self._steps += 1
+            sink(HoleDone(index, result))
+        sink(SegmentDone(tuple(state.ids) if state is not None else ()))
+
+    def _fill(self, state: _Sequence, hole: Gen | Select, sink: EventSink) -> HoleResult:
+        started = time.monotonic()
+        if self._delay:
+            time.sleep(self._delay)
+        answer = self._answer(hole.name, state)
+        distribution = None
+        stop = None
+        finish: FinishReason
+        if isinstance(hole, Select):
+            text, distribution = _choose(hole, answer)
+            finish = "select"
+        elif hole.constraint is not None:
+            text = self._constrained(hole, hole.constraint, answer)
+            finish = "grammar"
+        else:
+            written = f"<{hole.name}>" if answer is None else _written(answer)
+            text, finish, stop = _ended(written, hole)
+        for start in range(0, len(text), _DELTA):
+            sink(TextDelta(hole.name, text[start : start + _DELTA]))
+        ids = tuple(text.encode())
+        now = time.monotonic()
+        return HoleResult(
+            name=hole.name,
+            text=text,
+            ids=ids,
+            finish=finish,
+            logprobs=(0.0,) * len(ids),
+            stop=stop,
+            distribution=distribution,
+            usage=Usage(prompt_tokens=state.prompt, decoded_tokens=len(ids)),
+            started_at=started,
+            first_token_at=now,
+            finished_at=now,
+        )
+
+    def _answer(self, name: str, state: _Sequence) -> Any:
+        answer = self._script.get(name)
+        if isinstance(answer, list | tuple):
+            used = self._used.get(name, 0)
+            if used >= len(answer):
+                raise ValueError(f"the script has only {len(answer)} answers for {name!r}")
+            self._used[name] = used + 1
+            answer = answer[used]
+        return answer(_text_of(state.ids)) if callable(answer) else answer
+
+    # ---- constraints
+
+    def _constrained(self, hole: Gen, constraint: Constraint, answer: Any) -> str:
+        if answer is None:
+            return self._shortest_text(constraint)
+        text = _written(answer)
+        matcher = self._grammar(constraint).matcher()
+        data = text.encode()
+        for position, byte in enumerate(data):
+            if not matcher.accept(byte):
+                raise ValueError(
+                    f"the scripted answer {text!r} for {hole.name!r} does not match its "
+                    f"{constraint.kind}: refused at byte {position}"
+                )
+        if not (matcher.is_complete or matcher.is_finished):
+            raise ValueError(
+                f"the scripted answer {text!r} for {hole.name!r} is cut off: its "
+                f"{constraint.kind} goes on"
+            )
+        return text
+
+    def _grammar(self, constraint: Constraint) -> Grammar:
+        grammar = self._grammars.get(constraint)
+        if grammar is None:
+            grammar = self._grammars[constraint] = _compile(constraint, self.vocabulary)
+        return grammar
+
+    def _shortest_text(self, constraint: Constraint) -> str:
+        """A shortest text that matches, with printable characters where there is a choice."""
+        text = self._shortest.get(constraint)
+        if text is None:
+            matcher = self._grammar(constraint).matcher()
+            mask = self.vocabulary.empty_mask()
+            data = bytearray()
+            # Each allowed byte under this budget brings the end nearer by one.
+            while not (matcher.is_complete or matcher.is_finished):
+                matcher.fill_mask(mask, budget=matcher.tokens_to_finish())
+                byte = next(_allowed_bytes(mask))
+                matcher.accept(byte)
+                data.append(byte)
+            text = self._shortest[constraint] = data.decode()
+        return text
+
+
+def _compile(constraint: Constraint, vocabulary: Vocabulary) -> Grammar:
+    from sglite import grammars
+
+    options = dict(constraint.options)
+    if constraint.kind == "json_schema":
+        return grammars.compile_json_schema(constraint.source, vocabulary, **options)
+    if constraint.kind == "regex":
+        return grammars.compile_regex(constraint.source, vocabulary, **options)
+    return grammars.compile_grammar(constraint.source, vocabulary, **options)
+
+
+def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[:256]
+    allowed = np.flatnonzero(bits).tolist()
+    return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
+
+
+def _choose(hole: Select, answer: Any) -> tuple[str, dict[str, float]]:
+    if answer is None:
+        even = 1 / len(hole.choices)
+        return hole.choices[0], dict.fromkeys(hole.choices, even)
+    weights = answer if isinstance(answer, Mapping) else {str(answer): 1.0}
+    strange = [choice for choice in weights if choice not in hole.choices]
+    if strange or not sum(weights.values()) > 0:
+        raise ValueError(
+            f"the scripted answer {answer!r} for {hole.name!r} is none of {list(hole.choices)}"
+        )
+    total = sum(weights.values())
+    distribution = {choice: weights.get(choice, 0.0) / total for choice in hole.choices}
+    return max(hole.choices, key=lambda choice: distribution[choice]), distribution
+
+
+def _ended(text: str, hole: Gen) -> tuple[str, FinishReason, str | None]:
+    """Free text, up to the first of the texts that end it."""
+    ends = [
+        (at, -len(end), end) for end in (*hole.stop, *hole.until) if (at := text.find(end)) >= 0
+    ]
+    if not ends:
+        return text, "eos", None
+    at, _, end = min(ends)
+    return text[:at], "stop" if end in hole.stop else "until", end
+
+
+def _written(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+
+
+def _ids_of(piece: Piece) -> list[int]:
+    """User text as bytes; in other pieces special tokens are found first."""
+    if piece.kind == "user":
+        return list(piece.text.encode())
+    ids: list[int] = []
+    rest = piece.text
+    while rest:
+        found = [(at, i) for i, text in enumerate(SPECIAL_TOKENS) if (at := rest.find(text)) >= 0]
+        at, which = min(found, default=(len(rest), -1))
+        ids += rest[:at].encode()
+        if which < 0:
+            break
+        ids.append(256 + which)
+        rest = rest[at + len(SPECIAL_TOKENS[which]) :]
+    return ids
+
+
+def _text_of(ids: list[int]) -> str:
+    parts = (bytes([i]) if i < 256 else SPECIAL_TOKENS[i - 256].encode() for i in ids)
+    return b"".join(parts).decode(errors="replace")
+
+
+def _check_special(piece: Piece) -> None:
+    if piece.kind == "special" and piece.text not in SPECIAL_TOKENS:
+        raise ValueError(
+            f"{piece.text!r} is no special token of the scripted engine; it has "
+            f"{', '.join(SPECIAL_TOKENS)}"
+        )

@@ -1,0 +1,72 @@
+"""From a model's name to a running engine: the one place that puts the parts together."""
+
+from __future__ import annotations
+
+import os
+
+from sglite.errors import ModelError
+from sglite.grammars import Vocabulary
+from sglite.runtime.backends.cpu import CpuBackend, KvDtype, bytes_per_page
+from sglite.runtime.engine import LocalEngine
+from sglite.runtime.engines.base import Engine
+from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.pull import resolve
+from sglite.runtime.models.tokenizer import Tokenizer
+
+DEFAULT_KV_MEMORY = 1 << 30
+"""Bytes of KV cache when the user names none, never above a quarter of the machine's memory."""
+
+
+def load_engine(
+    name: str,
+    *,
+    backend: str = "cpu",
+    threads: int | None = None,
+    context: int | None = None,
+    kv_memory: int | None = None,
+    kv_dtype: KvDtype = "f16",
+    prefix_cache: bool | str | os.PathLike[str] = True,
+) -> Engine:
+    """Build the engine for `name` (a known name, a path or hf:ORG/REPO/FILE).
+
+    context: most tokens of one sequence, None for the model's own limit. kv_memory: bytes of KV
+    cache, None for DEFAULT_KV_MEMORY. Raises ModelError for a model that cannot be found, read or
+    run, and ValueError for an argument out of range.
+    """
+    if backend != "cpu":
+        raise ModelError(f"no backend named {backend!r}; this version has 'cpu' and 'scripted'")
+    if not isinstance(prefix_cache, bool):
+        raise ValueError(
+            f"prefix_cache={prefix_cache!r}: this version keeps the prefix cache in memory alone; "
+            "pass True or False"
+        )
+    path = resolve(name)
+    gguf = GGUFFile.open(path)
+    config = ModelConfig.from_gguf(gguf)
+    tokenizer = Tokenizer.from_gguf(gguf)
+    memory = default_kv_memory() if kv_memory is None else kv_memory
+    page = bytes_per_page(config, kv_dtype)
+    if memory < page:
+        raise ValueError(f"kv_memory={memory} bytes holds no page; one page takes {page} bytes")
+    runner = CpuBackend(gguf, config, threads=threads, pages=memory // page, kv_dtype=kv_dtype)
+    vocabulary = Vocabulary.from_tokens(
+        tokenizer.token_bytes,
+        eos_ids=tokenizer.eos_ids,
+        special_ids=tokenizer.special_ids,
+        encode=tokenizer.encode_bytes,
+    )
+    engine = LocalEngine(
+        name, runner, tokenizer, vocabulary, prefix_cache=prefix_cache, context=context
+    )
+    engine.path = path
+    return engine
+
+
+def default_kv_memory() -> int:
+    """Bytes for the KV cache: DEFAULT_KV_MEMORY, or a quarter of the memory if that is less."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return DEFAULT_KV_MEMORY
+    return min(DEFAULT_KV_MEMORY, total // 4)

@@ -1,0 +1,92 @@
+"""The text of `sglite inspect`: metadata, tensors and types of a GGUF file.
+
+Text from the file is shown as Python would write it wherever it could confuse a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from sglite.runtime.models.gguf import GGUFFile, MetadataValue, StringArray
+
+_SHOWN_CHARACTERS = 70
+_SHOWN_ELEMENTS = 5
+
+
+def describe(gguf: GGUFFile) -> Iterator[str]:
+    """The lines, without line ends."""
+    yield f"{gguf.path}  GGUF version {gguf.version}  {gguf.path.stat().st_size:,} bytes"
+    yield ""
+    yield f"metadata ({len(gguf.metadata)})"
+    yield from _columns([(_name(key), _value(value)) for key, value in gguf.metadata.items()])
+    yield ""
+    yield f"tensors ({len(gguf.tensors)})"
+    yield from _columns(_tensor_rows(gguf))
+    yield ""
+    yield "types"
+    yield from _columns(_type_rows(gguf))
+
+
+def _tensor_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:
+    """A row for tensors that differ only in their layer."""
+    alike = Counter(
+        (re.sub(r"^blk\.\d+\.", "blk.*.", tensor.name), tensor.type, tensor.shape)
+        for tensor in gguf.tensors.values()
+    )
+    return [
+        (_name(name), type_.name, " x ".join(map(str, shape)), f"{count} times" * (count > 1))
+        for (name, type_, shape), count in alike.items()
+    ]
+
+
+def _type_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:
+    count: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
+    nbytes: Counter[str] = Counter()
+    for tensor in gguf.tensors.values():
+        count[tensor.type.name] += 1
+        weights[tensor.type.name] += prod(tensor.shape)
+        nbytes[tensor.type.name] += tensor.nbytes
+    total = (count.total(), weights.total(), nbytes.total())
+    rows = [(name, count[name], weights[name], size) for name, size in nbytes.most_common()]
+    return [
+        (
+            name,
+            f"{tensors} tensors",
+            f"{values:,} weights",
+            f"{size:,} bytes",
+            f"{8 * size / values:.2f} bits a weight" if values else "",
+        )
+        for name, tensors, values, size in [*rows, ("all", *total)]
+    ]
+
+
+def _columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def _name(text: str) -> str:
+    return text if text.isprintable() else repr(text)
+
+
+def _value(value: MetadataValue) -> str:
+    if isinstance(value, str):
+        shown = repr(value[:_SHOWN_CHARACTERS])
+        return shown + f"... ({len(value)} characters)" * (len(value) > _SHOWN_CHARACTERS)
+    if isinstance(value, StringArray | np.ndarray):
+        head = value[:_SHOWN_ELEMENTS]
+        items = head if isinstance(head, list) else head.tolist()
+        shown = ", ".join(repr(item)[:_SHOWN_CHARACTERS] for item in items)
+        more = f", ... ({len(value)} of them)" if len(value) > _SHOWN_ELEMENTS else ""
+        return f"[{shown}{more}]"
+    return f"{value:,}" if type(value) is int else str(value)

@@ -1,0 +1,258 @@
+"""One run of a program on an engine: it hands segments over and waits for what was read.
+
+Knows only `Engine`. A run belongs to the thread that executes the body, while events arrive on the
+engine's thread; everything that both touch is behind one lock. The run ends when the body has
+returned and every segment has ended, or at the first error; then its sequences are closed, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from sglite import ir
+from sglite.errors import ProgramError
+from sglite.lowering import BranchPath
+from sglite.options import Options
+from sglite.record import Record, Slot
+from sglite.runtime.engines.base import Engine, SequenceId
+from sglite.runtime.segment import (
+    Event,
+    HoleDone,
+    Segment,
+    SegmentDone,
+    SegmentFailed,
+    Step,
+    TextDelta,
+)
+
+
+class Watcher(Protocol):
+    """Who wants to know how a run goes on. Calls come from any thread and must be quick."""
+
+    def blocked(self) -> None:
+        """The body waits for a value from here on."""
+
+    def resumed(self) -> None:
+        """The body goes on."""
+
+    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
+        """More text of a hole."""
+
+    def filled(self, slot: Slot, path: BranchPath) -> None:
+        """A hole has its result."""
+
+    def finished(self) -> None:
+        """The run has ended; called once."""
+
+
+class Run:
+    """The life of one execution of a program."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: Options,
+        seed: int,
+        row: int,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.engine = engine
+        self.options = options
+        self.seed = seed
+        self.row = row
+        self.record = Record()
+        self.error: ProgramError | None = None
+        self.ids: tuple[int, ...] = ()
+        self.started_at = time.monotonic()
+        self.finished_at = 0.0
+        self._watcher = watcher
+        self._changed = threading.Condition()
+        self._sequences: list[SequenceId] = []
+        self._outstanding = 0
+        self._body_over = False
+        self._ending = False
+        self._finished = False
+
+    # ---- called by the states, on the thread of the body
+
+    def open(self) -> SequenceId:
+        """A new empty sequence, closed at the end of the run."""
+        self.check()
+        sequence = self.engine.open(priority=self.options.priority)
+        self._own((sequence,))
+        return sequence
+
+    def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
+        """`n` sequences that continue from this one, closed at the end of the run."""
+        self.check()
+        sequences = self.engine.fork(sequence, n)
+        self._own(sequences)
+        return sequences
+
+    def submit(
+        self,
+        sequence: SequenceId,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+        path: BranchPath,
+    ) -> None:
+        """Hand over steps; `slots[i]` takes the result of step i.
+
+        Raises ProgramError, with the engine's own error as its cause.
+        """
+        self.check()
+        with self._changed:
+            self._outstanding += 1
+
+        def sink(event: Event) -> None:
+            self._on_event(event, steps, slots, path)
+
+        try:
+            self.engine.submit(sequence, Segment(steps), sink)
+        except Exception as error:
+            with self._changed:
+                self._outstanding -= 1
+            if self.error is not None:
+                raise self.error from error.__cause__
+            raise _refused(error, slots) from error
+
+    def wait(self, slot: Slot) -> None:
+        """Return when the slot has its result. Raises the run's error if that comes first."""
+        with self._changed:
+            if slot.result is not None:
+                return
+        if self._watcher is not None:
+            self._watcher.blocked()
+        try:
+            with self._changed:
+                while slot.result is None and self.error is None:
+                    self._changed.wait()
+        finally:
+            if self._watcher is not None:
+                self._watcher.resumed()
+        if slot.result is None and self.error is not None:
+            raise self.error
+
+    def check(self) -> None:
+        """Raises the run's error if it has one, and ProgramError if the run has ended."""
+        if self.error is not None:
+            raise self.error
+        if self._body_over:
+            raise ProgramError("the program has ended; its states take nothing more")
+
+    # ---- called by the owner of the run
+
+    def body_returned(self) -> None:
+        """The body is over and everything has been handed over."""
+        with self._changed:
+            self._body_over = True
+        self._settle()
+
+    def fail(self, error: ProgramError, *, body_over: bool = True) -> None:
+        """End with this error, unless another one came first."""
+        with self._changed:
+            if self.error is None and not self._ending:
+                self.error = error
+            self._body_over = self._body_over or body_over
+            self._changed.notify_all()
+        self._settle()
+
+    def join(self) -> None:
+        """Return when the run has ended."""
+        with self._changed:
+            while not self._finished:
+                self._changed.wait()
+
+    # ---- called on the engine's thread
+
+    def _on_event(
+        self,
+        event: Event,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+        path: BranchPath,
+    ) -> None:
+        if isinstance(event, TextDelta):
+            if self._watcher is not None:
+                writing = next(s for s in slots if s is not None and s.result is None)
+                self._watcher.delta(writing, event.text, path)
+        elif isinstance(event, HoleDone):
+            slot = slots[event.step]
+            if slot is not None:
+                with self._changed:
+                    slot.result = event.result
+                    self._changed.notify_all()
+                if self._watcher is not None:
+                    self._watcher.filled(slot, path)
+        elif isinstance(event, SegmentDone):
+            with self._changed:
+                self._outstanding -= 1
+                if not path:
+                    self.ids = event.ids
+            self._settle()
+        else:
+            with self._changed:
+                self._outstanding -= 1
+            self.fail(_failed(event, steps, slots), body_over=False)
+
+    def _own(self, sequences: Sequence[SequenceId]) -> None:
+        with self._changed:
+            self._sequences.extend(sequences)
+            ended = self._ending
+        if ended:  # cancelled from outside while the body was still running
+            for sequence in sequences:
+                self.engine.close(sequence)
+            self.check()
+
+    def _settle(self) -> None:
+        with self._changed:
+            over = self._body_over and (self.error is not None or self._outstanding == 0)
+            if not over or self._ending:
+                return
+            self._ending = True
+            self.finished_at = time.monotonic()
+            sequences = tuple(self._sequences)
+        try:
+            for sequence in sequences:
+                self.engine.close(sequence)
+        finally:  # whoever waits must not hang, whatever the engine does
+            with self._changed:
+                self._finished = True
+                self._changed.notify_all()
+            if self._watcher is not None:
+                self._watcher.finished()
+
+
+def _refused(error: Exception, slots: list[Slot | None]) -> ProgramError:
+    """The error of a segment that the engine did not take."""
+    holes = [slot for slot in slots if slot is not None]
+    if not holes:
+        return ProgramError(f"the engine refused the text of the program: {_say(error)}")
+    # The engine speaks of the whole segment; a constraint is the usual reason.
+    constrained = [s for s in holes if isinstance(s.node, ir.Gen) and s.node.constraint]
+    suspects = constrained or holes
+    also = ", ".join(slot.node.describe() for slot in suspects[1:])
+    return suspects[0].error(f"{f'or one of {also} ' if also else ''}was refused: {_say(error)}")
+
+
+def _failed(
+    event: SegmentFailed, steps: tuple[Step, ...], slots: list[Slot | None]
+) -> ProgramError:
+    """The error of a segment that failed on the engine."""
+    at = [slot for slot in slots[event.step :] if slot is not None]
+    slot = slots[event.step] if event.step < len(steps) else None
+    if slot is not None:
+        failure = slot.error(f"failed: {_say(event.error)}")
+    elif at:
+        failure = at[0].error(f"failed at the text before it: {_say(event.error)}")
+    else:
+        failure = ProgramError(f"the engine failed at the text of the program: {_say(event.error)}")
+    failure.__cause__ = event.error
+    return failure
+
+
+def _say(error: Exception) -> str:
+    return str(error) or type(error).__name__

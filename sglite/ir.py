@@ -1,0 +1,266 @@
+"""The nodes of a program: what a run records, one value for each step.
+
+Nodes are frozen values that know where the user wrote them and nothing of engines, tokens or
+models. `lowering` turns them into the steps of a segment; a `Graph` prints them as a tree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
+
+from sglite.options import Options
+from sglite.runtime.segment import Constraint
+
+GRAPH_VERSION = 1
+
+_NOTHING_SAID = Options()
+
+
+class Place(NamedTuple):
+    """Where the user wrote something."""
+
+    filename: str
+    line: int
+
+
+class Expression:
+    """What `s += ...` takes besides text. `+` puts expressions and texts one after the other."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> Concat:
+        return _concat(self, other)
+
+    def __radd__(self, other: object) -> Concat:
+        return _concat(other, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Expression):
+    """Several parts in a row; recording it records each part."""
+
+    parts: tuple[str | Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Expression):
+    """A whole turn of a chat, `user("...")`; recording it opens and closes the role."""
+
+    role: str
+    parts: tuple[str | Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke(Expression):
+    """Another program with its arguments; recording it runs its body on the same state."""
+
+    name: str
+    body: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def _concat(*operands: object) -> Concat:
+    parts: list[str | Expression] = []
+    for operand in operands:
+        if isinstance(operand, Concat):
+            parts.extend(operand.parts)
+        elif isinstance(operand, str | Expression):
+            parts.append(operand)
+        else:
+            raise TypeError(
+                f"cannot add {type(operand).__name__} to a program; "
+                "add text, holes and turns, and put str() around other values"
+            )
+    return Concat(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Expression):
+    """One recorded step. `place` is None until a state has recorded it."""
+
+    place: Place | None = field(default=None, compare=False)
+
+    def at(self, place: Place) -> Self:
+        """This node, recorded at `place`."""
+        return replace(self, place=place)
+
+    def describe(self) -> str:
+        """The node as an error message names it, for instance `gen('age')`."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """Text of the program or of its arguments."""
+
+    text: str
+
+    def describe(self) -> str:
+        return f"text {_short(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Special(Node):
+    """The text of exactly one special token."""
+
+    text: str
+
+    def describe(self) -> str:
+        return f"special({self.text!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gen(Node):
+    """A hole that generates. `parse` makes the value out of the text; None keeps the text.
+
+    `options` has what the hole itself says; what it leaves open is taken from the run.
+    """
+
+    name: str | None
+    constraint: Constraint | None = None
+    options: Options = _NOTHING_SAID
+    stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+    until: tuple[str, ...] = ()
+    ignore_eos: bool = False
+    parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+
+    def describe(self) -> str:
+        return f"gen({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """A hole that picks one of `choices`."""
+
+    name: str | None
+    choices: tuple[str, ...]
+    options: Options = _NOTHING_SAID
+
+    def describe(self) -> str:
+        return f"select({self.name!r})"
+
+
+Hole = Gen | Select
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOpen(Node):
+    """The start of a turn."""
+
+    role: str
+
+    def describe(self) -> str:
+        return f"{self.role}()"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleClose(Node):
+    """The end of a turn."""
+
+    role: str
+
+    def describe(self) -> str:
+        return f"end of {self.role}()"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork(Node):
+    """The point at which `branches` branches leave this one."""
+
+    branches: int
+
+    def describe(self) -> str:
+        return f"fork({self.branches})"
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """The point at which the variables `names` of the branches came back, as lists."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallOpen(Node):
+    """The start of another program's body."""
+
+    name: str
+
+    def describe(self) -> str:
+        return f"call of {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallClose(Node):
+    """The end of another program's body."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What one run recorded: the nodes of a branch, and for each fork the graphs that left it."""
+
+    nodes: tuple[Node, ...]
+    forks: tuple[tuple[Graph, ...], ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines("", 0))
+
+    def _lines(self, indent: str, depth: int) -> Iterator[str]:
+        forks = iter(self.forks)
+        for node in self.nodes:
+            if isinstance(node, RoleClose | CallClose):
+                depth -= 1
+                continue
+            place = f"  (line {node.place.line})" if node.place else ""
+            yield f"{indent}{'  ' * depth}{node.describe()}{_details(node)}{place}"
+            if isinstance(node, RoleOpen | CallOpen):
+                depth += 1
+            elif isinstance(node, Fork):
+                for number, branch in enumerate(next(forks)):
+                    yield f"{indent}{'  ' * depth}├ branch {number}"
+                    yield from branch._lines(f"{indent}{'  ' * depth}│ ", 0)
+
+    def to_json(self) -> str:
+        """The graph as JSON text, with a version; parsers of values are left out."""
+        return json.dumps({"version": GRAPH_VERSION, **self._plain()}, ensure_ascii=False)
+
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "nodes": [_plain_node(node) for node in self.nodes],
+            "forks": [[branch._plain() for branch in fork] for fork in self.forks],
+        }
+
+
+def _plain_node(node: Node) -> dict[str, Any]:
+    plain: dict[str, Any] = {"node": type(node).__name__}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if each.name == "parse" or value == each.default:
+            continue
+        if isinstance(value, Options | Constraint):
+            value = {f.name: getattr(value, f.name) for f in fields(value)}
+        elif isinstance(value, Place):
+            value = value._asdict()
+        plain[each.name] = value
+    return plain
+
+
+def _details(node: Node) -> str:
+    if isinstance(node, Gen) and node.constraint is not None:
+        return f": {node.constraint.kind} {_short(node.constraint.source)}"
+    if isinstance(node, Select):
+        return f": {_short(', '.join(node.choices))}"
+    if isinstance(node, Join):
+        return f": {', '.join(node.names)}"
+    return ""
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 48 else f"{text[:45]}...")

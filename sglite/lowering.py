@@ -1,0 +1,107 @@
+"""From recorded nodes to the steps of a segment, and the randomness key of a hole.
+
+All literal text between two holes becomes one `Append`, however often the program read in between:
+text waits here until the next hole or the end of the program arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
+
+from sglite import ir
+from sglite.options import DEFAULT_MAX_TOKENS, Options, Sampling
+from sglite.runtime.segment import Append, Gen, Piece, PieceKind, Select, Step
+
+DEFAULT_JSON_MAX_TOKENS = 512
+"""The limit of a JSON hole without `max_tokens`; records are longer than answers."""
+
+BranchPath = tuple[int, ...]
+"""Where a branch left its parents: (number of the fork, number of the branch), for each level."""
+
+
+def hole_key(seed: int, row: int, path: BranchPath, name: str, occurrence: int) -> int:
+    """The 64-bit randomness key: it depends on what the hole is, never on when it runs."""
+    identity = repr((seed, row, path, name, occurrence)).encode()
+    return int.from_bytes(blake2b(identity, digest_size=8).digest(), "little")
+
+
+def lower_hole(node: ir.Hole, name: str, key: int, defaults: Options) -> Gen | Select:
+    """The step of a hole, with everything resolved. Raises ValueError for a value out of range."""
+    sampling, max_tokens = _resolve(node.options, defaults)
+    if isinstance(node, ir.Select):
+        return Select(name, node.choices, key, sampling)
+    if max_tokens is None:
+        is_json = node.constraint is not None and node.constraint.kind == "json_schema"
+        max_tokens = DEFAULT_JSON_MAX_TOKENS if is_json else DEFAULT_MAX_TOKENS
+    return Gen(
+        name,
+        key,
+        node.constraint,
+        max_tokens,
+        sampling,
+        node.stop,
+        node.stop_ids,
+        node.until,
+        node.ignore_eos,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _resolve(said: Options, defaults: Options) -> tuple[Sampling, int | None]:
+    options = said.over(defaults)
+    return options.sampling(), options.max_tokens
+
+
+class Pending:
+    """What a branch has recorded and not yet handed over: finished steps, then literal text."""
+
+    __slots__ = ("_steps", "_texts")
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._texts: list[tuple[PieceKind, str]] = []
+
+    def text(self, text: str, kind: PieceKind = "user") -> None:
+        """More literal text."""
+        if text:
+            self._texts.append((kind, text))
+
+    def hole(self, hole: Gen | Select) -> None:
+        """A hole, after all text so far."""
+        self._end_text()
+        self._steps.append(hole)
+
+    def take(self, *, text_too: bool = False) -> tuple[Step, ...]:
+        """The steps up to the last hole, which are then no longer pending.
+
+        `text_too`: also the text after it, because the program has ended.
+        """
+        if text_too:
+            self._end_text()
+        steps = tuple(self._steps)
+        self._steps.clear()
+        return steps
+
+    def carried(self) -> Pending:
+        """The pending text alone, for a branch that leaves here."""
+        branch = Pending()
+        branch._texts = self._texts.copy()
+        return branch
+
+    def _end_text(self) -> None:
+        if self._texts:
+            self._steps.append(Append(tuple(_pieces(self._texts))))
+            self._texts.clear()
+
+
+def _pieces(texts: list[tuple[PieceKind, str]]) -> Iterator[Piece]:
+    """Neighbours of one kind as one piece; each special token stays a piece of its own."""
+    for kind, group in groupby(texts, key=itemgetter(0)):
+        if kind == "special":
+            yield from (Piece(text, kind) for _, text in group)
+        else:
+            yield Piece("".join(text for _, text in group), kind)

@@ -1,0 +1,162 @@
+"""A model in use: its name, its engine, and which one a run takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from os import PathLike, fspath
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from sglite.chat import ChatTemplate
+from sglite.errors import ModelError
+from sglite.runtime.engines.base import Engine
+
+if TYPE_CHECKING:
+    from sglite.grammars import Vocabulary
+
+
+class Model:
+    """A model with its engine, in this process. Close it, or use it in a `with`, to free it.
+
+    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`. `threads` None: one
+    per core. `context` None: what the model was made for. `kv_memory` in bytes, None: a share of
+    the machine's. `prefix_cache`: True, False, or a path to keep it in.
+
+    `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
+    of answers, one for each occurrence, or to a function of the text so far; a hole without one
+    gets some valid text.
+
+    Raises ModelError for a model that cannot be found or read.
+    """
+
+    def __init__(
+        self,
+        name: str | PathLike[str],
+        backend: str = "cpu",
+        *,
+        threads: int | None = None,
+        context: int | None = None,
+        kv_memory: int | None = None,
+        kv_dtype: Literal["f16", "f32"] = "f16",
+        prefix_cache: bool | str | PathLike[str] = True,
+        script: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = fspath(name)
+        self.engine: Engine
+        self._chat: ChatTemplate | None = None
+        self._lock = threading.Lock()
+        self.closed = False
+        if backend == "scripted":
+            from sglite.runtime.engines.scripted import ScriptedEngine
+
+            self.engine = ScriptedEngine(script)
+        elif script is not None:
+            raise ValueError(f"script= is for backend='scripted', not for {backend!r}")
+        else:
+            from sglite.runtime.load import load_engine
+
+            self.engine = load_engine(
+                self.name,
+                backend=backend,
+                threads=threads,
+                context=context,
+                kv_memory=kv_memory,
+                kv_dtype=kv_dtype,
+                prefix_cache=prefix_cache,
+            )
+
+    @property
+    def path(self) -> str | None:
+        """The model's file; None for a model without one."""
+        path = getattr(self.engine, "path", None)
+        return None if path is None else fspath(path)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the model's tokeniser."""
+        return self.engine.vocabulary
+
+    @property
+    def chat(self) -> ChatTemplate:
+        """The model's own chat template. Raises ModelError for a base model, which has none."""
+        with self._lock:
+            if self._chat is None:
+                source = self.engine.chat_template
+                if source is None:
+                    raise ModelError(
+                        f"{self.name} is a base model without a chat template; "
+                        "write plain prompts instead of system(), user() and assistant()"
+                    )
+                self._chat = ChatTemplate(source, self.engine.template_variables)
+            return self._chat
+
+    def stats(self) -> dict[str, Any]:
+        """The engine's counters since it started."""
+        return self.engine.stats()
+
+    def close(self) -> None:
+        """End the engine; runs under way fail. Closing twice is fine."""
+        self.closed = True
+        self.engine.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}{' closed' if self.closed else ''}>"
+
+
+_in_use: ContextVar[Model | None] = ContextVar("sglite_model", default=None)
+_fallback: Model | None = None
+"""For threads that started without a context of their own."""
+
+
+class Use:
+    """The effect of `use(model)`. As a context manager it ends with the block."""
+
+    def __init__(self, model: Model) -> None:
+        global _fallback
+        self._model = model
+        self._earlier = _fallback
+        self._token = _in_use.set(model)
+        _fallback = model
+
+    def __enter__(self) -> Model:
+        return self._model
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        global _fallback
+        _in_use.reset(self._token)
+        if _fallback is self._model:
+            _fallback = self._earlier
+
+
+def use(model: Model) -> Use:
+    """Run programs on this model from now on, or, in a `with`, for the length of the block.
+
+    A run takes the model that is in use when it is submitted. Inside of a block that holds for this
+    thread or task alone; other threads that have chosen no model follow the latest choice.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"use() takes a Model, got {model!r}; write sgl.use(sgl.Model(...))")
+    return Use(model)
+
+
+def current_model() -> Model:
+    """The model in use. Raises ModelError if there is none."""
+    model = _in_use.get() or _fallback
+    if model is None:
+        raise ModelError(
+            "no model is in use; write sgl.use(sgl.Model('smollm2')), or pass model= to the run"
+        )
+    return model

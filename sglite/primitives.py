@@ -1,0 +1,181 @@
+"""What a program writes: `gen`, `select`, turns of a chat, and special tokens.
+
+Each of these only describes; nothing runs before a state records it with `s += ...`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sglite import ir
+from sglite.options import Options
+from sglite.runtime.segment import Constraint
+from sglite.types import ValueType, json_type, schema_type, value_type
+
+
+def gen(
+    name: str | None = None,
+    type: Any = None,
+    *,
+    regex: str | None = None,
+    json: Any = None,
+    grammar: str | Constraint | None = None,
+    max_tokens: int | None = None,
+    stop: str | Sequence[str] = (),
+    stop_ids: Sequence[int] = (),
+    until: str | Sequence[str] = (),
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    ignore_eos: bool = False,
+) -> ir.Gen:
+    """A hole that the model fills; its value is `s[name]` and `row[name]`.
+
+    At most one of these says what may be written:
+
+    - `type`: `str` (free text), `int`, `float`, `bool`, `Literal[...]`, an Enum, `date`, `time`,
+      `datetime`, `UUID`, `Decimal` as plain text; dataclasses, TypedDicts, pydantic models, lists,
+      dicts, tuples and unions as JSON. The value is an object of that type.
+    - `regex`: a pattern that the whole value matches.
+    - `json`: a JSON Schema as a dict or text (the value is plain data), or a type, written as JSON.
+    - `grammar`: a grammar text in GBNF, or a `Constraint` for another format.
+
+    The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
+    `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
+    default 128 tokens, 512 for JSON. `stop` texts end free text. `until` texts are what the program
+    writes next, so that a value which could go on (`int`) knows where to end. None of them becomes
+    part of the value or of the state.
+
+    What sampling leaves open comes from the run's `Options`; without those it is greedy. A hole
+    without a name gets one of its own; a name used again keeps every value (`row.all(name)`).
+
+    Raises TypeError for a wrong argument and ValueError for one out of range.
+    """
+    _check_name("gen", name)
+    said = {"type": type, "regex": regex, "json": json, "grammar": grammar}
+    constraints = [key for key, value in said.items() if value is not None]
+    if len(constraints) > 1:
+        raise TypeError(
+            f"gen({name!r}) names {len(constraints)} constraints ({', '.join(constraints)}); "
+            "a hole takes one"
+        )
+    try:
+        value = _value_type(type, regex, json, grammar)
+    except (TypeError, ValueError) as error:
+        raise _same_kind(error)(f"gen({name!r}): {error}") from error
+    return ir.Gen(
+        name,
+        value.constraint,
+        _options(max_tokens, temperature, top_p, top_k, min_p),
+        _texts("stop", stop),
+        tuple(stop_ids),
+        _texts("until", until),
+        ignore_eos,
+        value.parse,
+    )
+
+
+def select(
+    name: str | None,
+    choices: Sequence[str],
+    *,
+    temperature: float | None = None,
+) -> ir.Select:
+    """A hole that picks one of `choices` by the probability that the model gives each of them.
+
+    Greedy by default: the most probable choice, the first of equal ones; with a temperature it is
+    drawn. `row.meta(name).distribution` has the probability of every choice.
+    """
+    _check_name("select", name)
+    if isinstance(choices, str) or not all(isinstance(choice, str) for choice in choices):
+        raise TypeError(f"select({name!r}): choices is a list of texts, got {choices!r}")
+    if not choices or "" in choices or len(set(choices)) != len(choices):
+        raise ValueError(
+            f"select({name!r}) takes one or more different, non-empty choices, got {choices!r}"
+        )
+    return ir.Select(name, tuple(choices), _options(None, temperature, None, None, None))
+
+
+def role(name: str, *content: str | ir.Expression) -> ir.Turn:
+    """A whole turn of a chat by the role `name`, in the form of the model's own template."""
+    for part in content:
+        if not isinstance(part, str | ir.Expression):
+            raise TypeError(
+                f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
+            )
+    return ir.Turn(name, content)
+
+
+def system(*content: str | ir.Expression) -> ir.Turn:
+    """A whole system turn: `s += sgl.system("You are terse.")`."""
+    return role("system", *content)
+
+
+def user(*content: str | ir.Expression) -> ir.Turn:
+    """A whole user turn: `s += sgl.user("Why is the sky blue?")`."""
+    return role("user", *content)
+
+
+def assistant(*content: str | ir.Expression) -> ir.Turn:
+    """A whole assistant turn: `s += sgl.assistant(sgl.gen("answer"))`."""
+    return role("assistant", *content)
+
+
+def special(text: str) -> ir.Special:
+    """One special token of the model, by its text: `sgl.special("<|im_end|>")`."""
+    if not isinstance(text, str) or not text:
+        raise TypeError(f"special() takes the text of a special token, got {text!r}")
+    return ir.Special(text)
+
+
+def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
+    if type is not None:
+        return value_type(type)
+    if regex is not None:
+        if not isinstance(regex, str):
+            raise TypeError(f"regex= takes the text of a pattern, got {regex!r}")
+        return ValueType(Constraint("regex", regex), None)
+    if json is not None:
+        if isinstance(json, dict | str):
+            return schema_type(json)
+        return json_type(json)
+    if isinstance(grammar, Constraint):
+        return ValueType(grammar, None)
+    if grammar is not None:
+        if not isinstance(grammar, str):
+            raise TypeError(f"grammar= takes a grammar text or a Constraint, got {grammar!r}")
+        return ValueType(Constraint("grammar", grammar), None)
+    return ValueType(None, None)
+
+
+def _options(
+    max_tokens: int | None,
+    temperature: float | None,
+    top_p: float | None,
+    top_k: int | None,
+    min_p: float | None,
+) -> Options:
+    options = Options(max_tokens, temperature, top_p, top_k, min_p)
+    options.sampling()  # a value out of range is reported where it was written
+    if max_tokens is not None and max_tokens < 1:
+        raise ValueError(f"max_tokens must be at least 1, got {max_tokens}")
+    return options
+
+
+def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else tuple(value)
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise ValueError(f"{argument}= takes non-empty texts, got {text!r}")
+    return texts
+
+
+def _check_name(primitive: str, name: object) -> None:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError(f"the first argument of {primitive}() is a variable's name, got {name!r}")
+
+
+def _same_kind(error: TypeError | ValueError) -> type[TypeError] | type[ValueError]:
+    return TypeError if isinstance(error, TypeError) else ValueError

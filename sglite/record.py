@@ -1,0 +1,169 @@
+"""What a run leaves behind: nodes, text, and the values of its holes, for each branch.
+
+A record is filled while the program runs and read through its `Result` afterwards. It refers to
+no engine, so that results can outlive their model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sglite import ir
+from sglite.errors import ProgramError
+from sglite.lowering import BranchPath
+from sglite.runtime.segment import HoleResult
+
+_UNREAD = object()
+
+
+class Slot:
+    """One occurrence of a hole: its node, and its result once the engine has delivered it."""
+
+    __slots__ = ("_value", "name", "node", "result")
+
+    def __init__(self, node: ir.Hole, name: str) -> None:
+        self.node = node
+        self.name = name
+        self.result: HoleResult | None = None
+        self._value: Any = _UNREAD
+
+    @property
+    def done(self) -> HoleResult:
+        """The result. Raises ProgramError if the program ended before this hole was filled."""
+        if self.result is None:
+            raise self.error("has no value: the program ended before it was filled")
+        return self.result
+
+    @property
+    def value(self) -> Any:
+        """The value, parsed and validated once.
+
+        Raises ProgramError for a text that its type refuses.
+        """
+        if self._value is _UNREAD:
+            result = self.done
+            parse = self.node.parse if isinstance(self.node, ir.Gen) else None
+            try:
+                self._value = parse(result.text) if parse is not None else result.text
+            except Exception as error:
+                cut = " (it was cut off)" if result.finish in ("length", "context") else ""
+                message = f"wrote {result.text!r}{cut}, which its type refuses: {error}"
+                raise self.error(message) from error
+        return self._value
+
+    def error(self, message: str) -> ProgramError:
+        """An error about this hole, with its place."""
+        return program_error(f"{self.node.describe()} {message}", self.node)
+
+
+def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
+    """A ProgramError that names `node` and where it was written."""
+    if node is None or node.place is None:
+        return ProgramError(message, node=node.describe() if node else None)
+    return ProgramError(
+        message, node=node.describe(), filename=node.place.filename, line=node.place.line
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The slots of one variable in the branches of a join; None where a branch has none."""
+
+    slots: tuple[Slot | None, ...]
+
+
+Variable = Slot | Gathered
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn of a chat: of all parts, those from `start` to `end` are its content."""
+
+    role: str
+    start: int
+    end: int | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    """One branch. `variables` starts as a copy of its parent's; everything else is its own."""
+
+    path: BranchPath = ()
+    inherited: list[str | Slot] = field(default_factory=list)
+    nodes: list[ir.Node] = field(default_factory=list)
+    parts: list[str | Slot] = field(default_factory=list)
+    variables: dict[str, list[Variable]] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    forks: list[list[Record]] = field(default_factory=list)
+
+    def branch(self, fork: int, number: int) -> Record:
+        """The record of a branch that leaves here."""
+        return Record(
+            path=(*self.path, fork, number),
+            inherited=self.all_parts(),
+            variables={name: list(slots) for name, slots in self.variables.items()},
+            turns=[Turn(turn.role, turn.start, turn.end) for turn in self.turns],
+        )
+
+    def all_parts(self) -> list[str | Slot]:
+        """Texts and holes from the start of the program to the end of this branch."""
+        return self.inherited + self.parts
+
+    def open_turn(self, role: str) -> None:
+        """What follows is the content of a turn."""
+        self.turns.append(Turn(role, len(self.inherited) + len(self.parts)))
+
+    def close_turn(self) -> None:
+        """The content of the last turn ends here."""
+        self.turns[-1].end = len(self.inherited) + len(self.parts)
+
+    def text(self) -> str:
+        """The text of this branch, templates included. Every hole must be filled."""
+        return text_of(self.all_parts())
+
+    def messages(self) -> list[dict[str, str]]:
+        """The turns so far as `{"role": ..., "content": ...}`."""
+        parts = self.all_parts()
+        return [
+            {"role": turn.role, "content": text_of(parts[turn.start : turn.end])}
+            for turn in self.turns
+        ]
+
+    def slots(self) -> Iterator[Slot]:
+        """Every hole of this branch and of the branches that left it."""
+        for part in self.parts:
+            if isinstance(part, Slot):
+                yield part
+        for fork in self.forks:
+            for branch in fork:
+                yield from branch.slots()
+
+    def graph(self) -> ir.Graph:
+        """The recorded nodes as an immutable tree."""
+        forks = tuple(tuple(branch.graph() for branch in fork) for fork in self.forks)
+        return ir.Graph(tuple(self.nodes), forks)
+
+
+def text_of(parts: list[str | Slot]) -> str:
+    """The text of the parts, in order."""
+    return "".join(part if isinstance(part, str) else part.done.text for part in parts)
+
+
+def last_value(variable: Variable) -> Any:
+    """The value of a variable; of gathered ones a list with None where a branch had none."""
+    if isinstance(variable, Slot):
+        return variable.value
+    return [slot.value if slot is not None else None for slot in variable.slots]
+
+
+def flat_slots(variables: list[Variable]) -> list[Slot]:
+    """The slots of all occurrences, those of branches one by one."""
+    flat: list[Slot] = []
+    for variable in variables:
+        if isinstance(variable, Slot):
+            flat.append(variable)
+        else:
+            flat.extend(slot for slot in variable.slots if slot is not None)
+    return flat

@@ -1,0 +1,162 @@
+"""What a run gives back: values, text, counters and times of one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sglite import ir
+from sglite.errors import ProgramError
+from sglite.executor import Run
+from sglite.record import flat_slots, last_value
+from sglite.runtime.segment import HoleResult, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a row started, got its first token and ended; time.monotonic() seconds."""
+
+    started_at: float
+    first_token_at: float
+    finished_at: float
+
+    @property
+    def time_to_first_token(self) -> float:
+        """Seconds from the start of the row to its first token."""
+        return max(0.0, self.first_token_at - self.started_at)
+
+    @property
+    def total(self) -> float:
+        """Seconds from the start of the row to its end."""
+        return self.finished_at - self.started_at
+
+
+class Result:
+    """One row of a program.
+
+    A row that failed has its `error`, and raises it from everything that would read a value.
+    """
+
+    def __init__(self, run: Run, returned: Any = None) -> None:
+        self._record = run.record
+        self._returned = returned
+        self._timing = (run.started_at, run.finished_at)
+        self._ids = run.ids
+        self.error: ProgramError | None = run.error
+        self.seed: int = run.seed
+        self.row: int = run.row
+        if self.error is None:
+            try:
+                for slot in self._record.slots():
+                    slot.value  # noqa: B018 (a text that its type refuses is this row's error)
+            except ProgramError as error:
+                self.error = error
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable, the last one under that name."""
+        return last_value(self._variable(name)[-1])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._record.variables
+
+    def __iter__(self) -> Any:
+        raise TypeError("a row is not a sequence; row.variables is the dict of its values")
+
+    def all(self, name: str) -> list[Any]:
+        """Every value under this name in the order of the program, those of branches too."""
+        return [slot.value for slot in flat_slots(self._variable(name))]
+
+    def meta(self, name: str) -> HoleResult:
+        """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
+        return self.metas(name)[-1]
+
+    def metas(self, name: str) -> list[HoleResult]:
+        """`meta` of every hole of this name, in the order of `all`."""
+        return [slot.done for slot in flat_slots(self._variable(name))]
+
+    def text(self) -> str:
+        """The whole text, chat template included."""
+        self._check()
+        return self._record.text()
+
+    def messages(self) -> list[dict[str, str]]:
+        """The turns of a chat as `{"role": ..., "content": ...}`."""
+        self._check()
+        return self._record.messages()
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The last value of every variable."""
+        self._check()
+        return {name: last_value(every[-1]) for name, every in self._record.variables.items()}
+
+    @property
+    def returned(self) -> Any:
+        """What the program's function returned."""
+        self._check()
+        return self._returned
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The token ids of the whole text."""
+        self._check()
+        return self._ids
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all holes, those of branches and of a failed row's finished holes too."""
+        usage = Usage()
+        for slot in self._record.slots():
+            if slot.result is not None:
+                usage.add(slot.result.usage)
+        return usage
+
+    @property
+    def timing(self) -> Timing:
+        """When this row started, got its first token and ended."""
+        started, finished = self._timing
+        firsts = [slot.result.first_token_at for slot in self._record.slots() if slot.result]
+        return Timing(started, min(firsts, default=finished), finished)
+
+    @property
+    def graph(self) -> ir.Graph:
+        """The nodes that this row recorded."""
+        return self._record.graph()
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            return f"<Result row={self.row} error={str(self.error)!r}>"
+        values = ", ".join(f"{name}={value!r}" for name, value in self.variables.items())
+        return f"<Result row={self.row} {values}>"
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def _variable(self, name: str) -> Any:
+        self._check()
+        try:
+            return self._record.variables[name]
+        except KeyError:
+            known = ", ".join(map(repr, self._record.variables)) or "none"
+            raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
+
+
+class BatchError(ProgramError):
+    """Some rows of a batch failed; `rows` has all of them, the good ones too.
+
+    The cause is the error of the first row that failed.
+    """
+
+    def __init__(self, rows: list[Result]) -> None:
+        failed = [row for row in rows if row.error is not None]
+        first = failed[0]
+        super().__init__(
+            f"{len(failed)} of {len(rows)} rows failed, first row {first.row}: {first.error} "
+            "(errors='return' gives every row; they are also in the error's .rows)",
+        )
+        self.rows = rows
+        if first.error is not None:
+            self.node = first.error.node
+            self.filename = first.error.filename
+            self.line = first.error.line

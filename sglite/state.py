@@ -1,0 +1,295 @@
+"""The state of a program: what `s` is.
+
+`s += x` only records. Reading `s["x"]`, a join, or the end of the program hands the recorded steps
+up to the last hole to the run, in one segment. A read waits; everything else goes on at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Self
+
+from sglite import ir
+from sglite.chat import ChatTemplate
+from sglite.errors import ModelError, ProgramError
+from sglite.executor import Run
+from sglite.lowering import Pending, hole_key, lower_hole
+from sglite.record import Gathered, Slot, last_value, program_error
+from sglite.runtime.engines.base import SequenceId
+from sglite.runtime.segment import Append, HoleResult
+
+GetTemplate = Callable[[], ChatTemplate]
+"""The chat template of the model. Raises ModelError for a model without one."""
+
+
+class State:
+    """One branch of a running program. Programs get it as their first argument."""
+
+    __slots__ = (
+        "_branches",
+        "_in_parents_turn",
+        "_pending",
+        "_record",
+        "_run",
+        "_sequence",
+        "_slots",
+        "_template",
+        "_unnamed",
+    )
+
+    def __init__(self, run: Run, template: GetTemplate) -> None:
+        self._run = run
+        self._template = template
+        self._record = run.record
+        self._pending = Pending()
+        self._slots: list[Slot] = []
+        self._sequence: SequenceId | None = None
+        self._branches: list[State] = []
+        self._unnamed = 0
+        self._in_parents_turn = False
+
+    # ---- writing
+
+    def __iadd__(self, content: str | ir.Expression) -> Self:
+        self._add(content, _place(1))
+        return self
+
+    def system(self) -> AbstractContextManager[None]:
+        """`with s.system(): ...` puts what is recorded inside into a system turn."""
+        return self._turn("system", _place(1))
+
+    def user(self) -> AbstractContextManager[None]:
+        """`with s.user(): ...` puts what is recorded inside into a user turn."""
+        return self._turn("user", _place(1))
+
+    def assistant(self) -> AbstractContextManager[None]:
+        """`with s.assistant(): ...` puts what is recorded inside into an assistant turn."""
+        return self._turn("assistant", _place(1))
+
+    def role(self, name: str) -> AbstractContextManager[None]:
+        """`with s.role(name): ...` puts what is recorded inside into a turn of that role."""
+        return self._turn(name, _place(1))
+
+    def call(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run another program's body on this state; returns what the body returns."""
+        body = getattr(program, "body", program)
+        name = getattr(program, "__name__", "a program")
+        return self._invoke(ir.Invoke(name, body, args, kwargs), _place(1))
+
+    # ---- branches
+
+    def fork(self, n: int) -> list[State]:
+        """`n` branches that continue from here, each on its own; this state can go on too."""
+        place = _place(1)
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(f"fork() takes the number of branches, at least 1; got {n!r}")
+        self._run.check()
+        self._flush()
+        sequences: Sequence[SequenceId | None] = [None] * n
+        if self._sequence is not None:
+            sequences = self._run.fork(self._sequence, n)
+        number = len(self._record.forks)
+        branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
+        self._branches.extend(branches)
+        self._record.forks.append([branch._record for branch in branches])
+        self._record.nodes.append(ir.Fork(n, place=place))
+        return branches
+
+    def join(self, branches: Sequence[State]) -> None:
+        """Take over the variables of branches of this state, each as a list in their order.
+
+        A branch that does not have a variable has None in its place. What this state had under the
+        same name before stays in `row.all(name)`.
+        """
+        place = _place(1)
+        known = {id(record) for fork in self._record.forks for record in fork}
+        names: dict[str, None] = {}
+        own: list[dict[str, Slot]] = []
+        for branch in branches:
+            if not isinstance(branch, State) or id(branch._record) not in known:
+                raise ValueError("join() takes branches that fork() of this same state has made")
+            branch._flush()
+            slots = {p.name: p for p in branch._record.parts if isinstance(p, Slot)}
+            own.append(slots)
+            names.update(dict.fromkeys(slots))
+        for name in names:
+            gathered = Gathered(tuple(slots.get(name) for slots in own))
+            self._record.variables.setdefault(name, []).append(gathered)
+        self._record.nodes.append(ir.Join(tuple(names), place=place))
+
+    # ---- reading
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable, the last one under that name. Waits for it."""
+        return last_value(self._awaited(name))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a hole of that name has been recorded. Waits for nothing."""
+        return name in self._record.variables
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("a state is not a sequence; read its variables by name")
+
+    def meta(self, name: str) -> HoleResult:
+        """All that is known of a hole: ids, logprobs, finish, distribution. Waits for it."""
+        variable = self._awaited(name)
+        if isinstance(variable, Slot):
+            return variable.done
+        raise ProgramError(f"{name!r} was gathered from branches; ask each of them for its meta")
+
+    def text(self) -> str:
+        """The text of this branch so far, chat template included. Waits for all of it."""
+        self._flush()
+        for part in self._record.all_parts():
+            if isinstance(part, Slot):
+                self._run.wait(part)
+        return self._record.text()
+
+    @property
+    def graph(self) -> ir.Graph:
+        """What has been recorded so far."""
+        return self._record.graph()
+
+    def __repr__(self) -> str:
+        return f"<State with variables {list(self._record.variables)}>"
+
+    # ---- inside
+
+    def _end(self) -> None:
+        """The program is over: hand over what this branch and those below it have recorded."""
+        self._flush(text_too=not self._record.path)
+        for branch in self._branches:
+            branch._end()
+
+    def _add(self, content: object, place: ir.Place) -> None:
+        self._run.check()
+        if isinstance(content, str):
+            if content:
+                self._record.nodes.append(ir.Literal(content, place=place))
+                self._record.parts.append(content)
+                self._pending.text(content)
+        elif isinstance(content, ir.Gen | ir.Select):
+            self._add_hole(content.at(place))
+        elif isinstance(content, ir.Concat):
+            for part in content.parts:
+                self._add(part, place)
+        elif isinstance(content, ir.Turn):
+            with self._turn(content.role, place):
+                for part in content.parts:
+                    self._add(part, place)
+        elif isinstance(content, ir.Special):
+            self._record.nodes.append(content.at(place))
+            self._record.parts.append(content.text)
+            self._pending.text(content.text, "special")
+        elif isinstance(content, ir.Invoke):
+            self._invoke(content, place)
+        else:
+            raise TypeError(
+                f"cannot add {type(content).__name__} to a program; "
+                "add text, holes and turns, and put str() around other values"
+            )
+
+    def _add_hole(self, node: ir.Hole) -> None:
+        name = node.name
+        if name is None:
+            # No variable of the user can be called so by accident.
+            self._unnamed += 1
+            name = f"#{self._unnamed}"
+        record, run = self._record, self._run
+        occurrences = record.variables.setdefault(name, [])
+        key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
+        slot = Slot(node, name)
+        self._pending.hole(lower_hole(node, name, key, run.options))
+        self._slots.append(slot)
+        occurrences.append(slot)
+        record.nodes.append(node)
+        record.parts.append(slot)
+
+    @contextmanager
+    def _turn(self, role: str, place: ir.Place) -> Iterator[None]:
+        record = self._record
+        opening = ir.RoleOpen(role, place=place)
+        self._run.check()
+        if self._in_parents_turn:
+            self._close_turn(place)
+            self._in_parents_turn = False
+        if self._turn_is_open():
+            raise program_error(
+                f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
+                opening,
+            )
+        roles = [turn.role for turn in record.turns]
+        try:
+            fragments = self._template().fragments([*roles, role])
+        except ModelError as error:
+            raise program_error(str(error), opening) from error
+        record.nodes.append(opening)
+        self._template_text(fragments.opening)
+        record.open_turn(role)
+        try:
+            yield
+        finally:
+            self._close_turn(place)
+
+    def _close_turn(self, place: ir.Place) -> None:
+        record = self._record
+        closing = self._template().fragments([turn.role for turn in record.turns]).closing
+        record.nodes.append(ir.RoleClose(record.turns[-1].role, place=place))
+        record.close_turn()
+        self._template_text(closing)
+
+    def _turn_is_open(self) -> bool:
+        turns = self._record.turns
+        return bool(turns) and turns[-1].end is None
+
+    def _template_text(self, text: str) -> None:
+        if text:
+            self._record.parts.append(text)
+            self._pending.text(text, "template")
+
+    def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
+        self._record.nodes.append(ir.CallOpen(call.name, place=place))
+        try:
+            return call.body(self, *call.args, **call.kwargs)
+        finally:
+            self._record.nodes.append(ir.CallClose(call.name, place=place))
+
+    def _branch(self, fork: int, number: int, sequence: SequenceId | None) -> State:
+        branch = State(self._run, self._template)
+        branch._record = self._record.branch(fork, number)
+        branch._pending = self._pending.carried()
+        branch._sequence = sequence
+        branch._unnamed = self._unnamed
+        branch._in_parents_turn = self._turn_is_open()
+        return branch
+
+    def _awaited(self, name: str) -> Slot | Gathered:
+        variables = self._record.variables.get(name)
+        if variables is None:
+            known = ", ".join(map(repr, self._record.variables)) or "none yet"
+            raise ProgramError(f"no variable {name!r} in this program; there is: {known}")
+        self._flush()
+        variable = variables[-1]
+        for slot in (variable,) if isinstance(variable, Slot) else variable.slots:
+            if slot is not None:
+                self._run.wait(slot)
+        return variable
+
+    def _flush(self, *, text_too: bool = False) -> None:
+        steps = self._pending.take(text_too=text_too)
+        if not steps:
+            return
+        if self._sequence is None:
+            self._sequence = self._run.open()
+        holes = iter(self._slots)
+        slots = [None if isinstance(step, Append) else next(holes) for step in steps]
+        self._slots = []
+        self._run.submit(self._sequence, steps, slots, self._record.path)
+
+
+def _place(depth: int) -> ir.Place:
+    """The user's line: `depth` frames above the caller of this function."""
+    frame = sys._getframe(depth + 1)
+    return ir.Place(frame.f_code.co_filename, frame.f_lineno)

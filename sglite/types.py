@@ -1,0 +1,160 @@
+"""From a Python type to what the hole must match and how its text becomes a value.
+
+Scalars are written as plain text (`42`, `true`, `2026-11-30`) and matched by a regular expression;
+everything with a structure is JSON, described by the schema that pydantic derives and validated by
+pydantic. Knows nothing of holes or programs.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import Any, get_origin
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+
+from sglite.runtime.segment import Constraint
+
+Parse = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """`constraint` None is free text; `parse` None keeps the text as the value."""
+
+    constraint: Constraint | None
+    parse: Parse | None
+
+
+_INT = r"-?(0|[1-9][0-9]*)"
+_YEAR = r"[1-9][0-9]{3}"
+_LEAP_YEAR = r"([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)"
+_DATE = (
+    rf"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+    rf"|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+)
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+def _bool(text: str) -> bool:
+    return text == "true"
+
+
+_SCALARS: dict[Any, tuple[str, Parse]] = {
+    int: (_INT, int),
+    float: (rf"{_INT}(\.[0-9]+)?([eE][+-]?[0-9]+)?", float),
+    bool: (r"true|false", _bool),
+    Decimal: (rf"{_INT}(\.[0-9]+)?", Decimal),
+    date: (_DATE, date.fromisoformat),
+    time: (_TIME, time.fromisoformat),
+    datetime: (rf"{_DATE}T{_TIME}", datetime.fromisoformat),
+    UUID: (_UUID, UUID),
+}
+
+
+def value_type(annotation: Any) -> ValueType:
+    """The constraint and the parser of a type.
+
+    Raises TypeError for what is no type, or has no description as text or JSON.
+    """
+    return _remembered(_derive, annotation)
+
+
+def json_type(annotation: Any) -> ValueType:
+    """Like `value_type`, with everything written as JSON, scalars too."""
+    return _remembered(_json, annotation)
+
+
+def schema_type(schema: dict[str, Any] | str) -> ValueType:
+    """The type of a JSON Schema, given as a dict or as JSON text; the value is plain JSON data."""
+    if isinstance(schema, dict):
+        source = json.dumps(schema, ensure_ascii=False)
+    else:
+        try:
+            json.loads(schema)
+        except ValueError as error:
+            raise ValueError(f"json= got text that is not a JSON Schema: {error}") from error
+        source = schema
+    return ValueType(Constraint("json_schema", source), json.loads)
+
+
+def _derive(annotation: Any) -> ValueType:
+    if annotation is str:
+        return ValueType(None, None)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _choice([(_as_text(m.value), m) for m in annotation], annotation.__name__)
+    if get_origin(annotation) is typing.Literal:
+        values = typing.get_args(annotation)
+        plain = [v.value if isinstance(v, Enum) else v for v in values]
+        return _choice([(_as_text(p), v) for p, v in zip(plain, values, strict=True)], "Literal")
+    if annotation in _SCALARS:
+        pattern, parse = _SCALARS[annotation]
+        return ValueType(Constraint("regex", pattern), parse)
+    if isinstance(annotation, type) or _is_typing_form(annotation):
+        return _json(annotation)
+    raise TypeError(
+        f"{annotation!r} is not a type; give int, Literal[...], a dataclass, a pydantic model, "
+        "..., or name the constraint: regex=, json=, grammar="
+    )
+
+
+def _remembered(derive: Callable[[Any], ValueType], annotation: Any) -> ValueType:
+    try:
+        hash(annotation)
+    except TypeError:
+        return derive(annotation)
+    return _derive_once(derive, annotation)
+
+
+@lru_cache(maxsize=1024)
+def _derive_once(derive: Callable[[Any], ValueType], annotation: Any) -> ValueType:
+    return derive(annotation)
+
+
+def _is_typing_form(annotation: Any) -> bool:
+    alias = getattr(typing, "TypeAliasType", types.UnionType)  # since Python 3.12
+    return get_origin(annotation) is not None or isinstance(annotation, types.UnionType | alias)
+
+
+def _json(annotation: Any) -> ValueType:
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        schema = adapter.json_schema(mode="validation")
+    except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
+        raise TypeError(f"{annotation!r} cannot be the type of a hole: {error}") from error
+    # Not sorted: the model writes the properties in the order in which they were declared.
+    source = json.dumps(schema, ensure_ascii=False)
+    return ValueType(Constraint("json_schema", source), adapter.validate_json)
+
+
+def _choice(pairs: list[tuple[str, Any]], owner: str) -> ValueType:
+    values = dict(pairs)
+    if not values:
+        raise TypeError(f"{owner} has no members to choose from")
+    if len(values) != len(pairs):
+        raise TypeError(f"two members of {owner} are written alike: {[text for text, _ in pairs]}")
+    pattern = "|".join(map(quote, values))
+    return ValueType(Constraint("regex", pattern), values.__getitem__)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise TypeError(f"{value!r} has no plain text form; use str, int, float, bool or None")
+
+
+def quote(text: str) -> str:
+    """`text` as a regular expression that matches exactly it."""
+    return "".join(f"\\{c}" if c in r"\.^$*+?{}[]|()" else c for c in text)

@@ -1,0 +1,31 @@
+"""Every Python snippet of the README and the guides runs, file by file, from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_snippets_run(
+    page: Path, smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page.read_text()
+    blocks = list(BLOCK.finditer(text))
+    if not blocks:
+        pytest.skip(f"{page.name} has no Python snippet")
+    monkeypatch.chdir(tmp_path)
+    module = tmp_path / "snippets.py"
+    namespace: dict[str, object] = {"__name__": "snippets"}
+    for block in blocks:
+        # Blank lines in front keep the line numbers of the page in every traceback.
+        source = "\n" * text[: block.start(1)].count("\n") + block.group(1)
+        module.write_text(source)
+        exec(compile(source, str(page), "exec"), namespace)

@@ -1,0 +1,121 @@
+"""The examples run: quickly on the scripted engine, and as a user runs them on the small model."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import sglite as sgl
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ORDER = {"order_number": "A-1", "sender": "I", "article": "p", "quantity": 24, "paid": True}
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # pydantic looks annotations up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[[dict[str, Any]], None]]:
+    with sgl.Model("scripted", backend="scripted") as outer, sgl.use(outer):
+        models: list[sgl.Model] = []
+
+        def put_in_use(script: dict[str, Any]) -> None:
+            models.append(sgl.Model("scripted", backend="scripted", script=script))
+            sgl.use(models[-1])
+
+        yield put_in_use
+        for model in models:
+            model.close()
+
+
+def test_extract_prints_records_and_counters(
+    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted({"order": ORDER})
+    load("extract").main([])
+    shown = capsys.readouterr().out
+    assert '"quantity": 24' in shown
+    letters = (EXAMPLES / "data" / "letters.jsonl").read_text().splitlines()
+    assert shown.count('"order_number":"A-1"') == len(letters) == 6
+    for word in ("computed", "reused", "forced", "first token after", "tokens per second"):
+        assert word in shown
+
+
+def test_extract_takes_files(
+    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    scripted({"order": [ORDER, {**ORDER, "quantity": "many"}, ORDER]})
+    batch = tmp_path / "mine.jsonl"
+    batch.write_text("\n".join(json.dumps({"letter": f"letter {i}"}) for i in range(3)))
+    load("extract").main([batch])
+    shown = capsys.readouterr().out
+    assert shown.count('"order_number"') == 3  # two records, and the refused answer in its error
+    assert "does not match" in shown
+
+
+def test_triage_prints_probabilities(
+    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted({"label": {" billing": 3, " praise": 1}})
+    load("triage").main(["I paid twice."])
+    assert (
+        capsys.readouterr().out
+        == "billing   billing  75%  delivery   0%  praise  25%  | I paid twice.\n"
+    )
+
+
+def test_chat_keeps_the_conversation(
+    scripted: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scripted({"answer": ["Oslo.", "The opera.", "A white opera by the sea.", "You are welcome."]})
+    chat = load("chat")
+    chat.main([])
+    shown = capsys.readouterr().out
+    assert "> What is the capital of Norway?\nOslo.\n" in shown
+    assert "3 answers" in shown
+    lines = iter(["thanks", ""])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+    chat.main(["--interactive"])
+    assert "You are welcome." in capsys.readouterr().out
+
+
+def test_fork_joins_its_branches(
+    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted({"comment": [" a", " b", " c", " d. e"], "verdict": [" good"] * 3 + [" bad"]})
+    load("fork").main()
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in shown[:4]] == [
+        ["room", "good", "a"],
+        ["breakfast", "good", "b"],
+        ["bus", "good", "c"],
+        ["price", "bad", "d"],
+    ]
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork"])
+def test_example_on_the_small_model(name: str, smollm2_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "reused" in done.stdout or name == "triage"

@@ -1,0 +1,132 @@
+"""Writes GGUF files byte by byte, right ones and wrong ones, and remembers where things lie."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+_FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?"} | {
+    U64: "Q",
+    I64: "q",
+    F64: "d",
+}
+
+
+def string(text: str | bytes) -> bytes:
+    raw = text.encode() if isinstance(text, str) else text
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def value(kind: int, content: Any) -> bytes:
+    """Type and value; an array's content is (element kind, elements)."""
+    head = struct.pack("<I", kind)
+    if kind == STRING:
+        return head + string(content)
+    if kind == ARRAY:
+        element, items = content
+        body = (
+            b"".join(map(string, items))
+            if element == STRING
+            else struct.pack(f"<{len(items)}{_FORMATS[element]}", *items)
+        )
+        return head + struct.pack("<IQ", element, len(items)) + body
+    return head + struct.pack(f"<{_FORMATS[kind]}", content)
+
+
+def pair(key: str | bytes, kind: int, content: Any) -> bytes:
+    return string(key) + value(kind, content)
+
+
+def tensor(name: str | bytes, sizes: list[int], kind: int, offset: int) -> bytes:
+    return (
+        string(name)
+        + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
+        + struct.pack("<IQ", kind, offset)
+    )
+
+
+def file_bytes(
+    pairs: list[bytes],
+    tensors: list[bytes],
+    data: bytes = b"",
+    *,
+    magic: bytes = b"GGUF",
+    version: int = 3,
+    alignment: int = 32,
+    tensor_count: int | None = None,
+    pair_count: int | None = None,
+) -> bytes:
+    head = magic + struct.pack(
+        "<IQQ",
+        version,
+        len(tensors) if tensor_count is None else tensor_count,
+        len(pairs) if pair_count is None else pair_count,
+    )
+    head += b"".join(pairs) + b"".join(tensors)
+    return head + b"\0" * (-len(head) % alignment) + data
+
+
+def llama_pairs(**changes: tuple[int, Any] | None) -> list[bytes]:
+    """Metadata of a tiny Llama with a vocabulary of 7 tokens. `changes` replace, add or, by None,
+    remove keys; "__" stands for "."."""
+    content: dict[str, tuple[int, Any] | None] = {
+        "general.architecture": (STRING, "llama"),
+        "llama.block_count": (U32, 1),
+        "llama.context_length": (U32, 64),
+        "llama.embedding_length": (U32, 8),
+        "llama.feed_forward_length": (U32, 16),
+        "llama.attention.head_count": (U32, 2),
+        "llama.attention.head_count_kv": (U32, 1),
+        "llama.attention.layer_norm_rms_epsilon": (F32, 1e-5),
+        "llama.rope.freq_base": (F32, 10000.0),
+        "llama.rope.dimension_count": (U32, 4),
+        "tokenizer.ggml.model": (STRING, "gpt2"),
+        "tokenizer.ggml.pre": (STRING, "smollm"),
+        "tokenizer.ggml.tokens": (ARRAY, (STRING, ["<|end|>", "a", "b", "Ġ", "ab", "Ġab", "Ċ"])),
+        "tokenizer.ggml.token_type": (ARRAY, (I32, [3, 1, 1, 1, 1, 1, 1])),
+        "tokenizer.ggml.merges": (ARRAY, (STRING, ["a b", "Ġ ab"])),
+        "tokenizer.ggml.eos_token_id": (U32, 0),
+    }
+    content |= {key.replace("__", "."): change for key, change in changes.items()}
+    return [pair(key, *kept) for key, kept in content.items() if kept is not None]
+
+
+LLAMA_SHAPES = {
+    "token_embd.weight": [8, 7],
+    "output_norm.weight": [8],
+    "blk.0.attn_norm.weight": [8],
+    "blk.0.attn_q.weight": [8, 8],
+    "blk.0.attn_k.weight": [8, 4],
+    "blk.0.attn_v.weight": [8, 4],
+    "blk.0.attn_output.weight": [8, 8],
+    "blk.0.ffn_norm.weight": [8],
+    "blk.0.ffn_gate.weight": [8, 16],
+    "blk.0.ffn_up.weight": [8, 16],
+    "blk.0.ffn_down.weight": [16, 8],
+}
+"""Sizes in the order of the file: columns first."""
+
+
+def f32_tensors(shapes: dict[str, list[int]]) -> tuple[list[bytes], bytes]:
+    """Infos and data of F32 tensors one after the other."""
+    infos, data = [], b""
+    for index, (name, sizes) in enumerate(shapes.items()):
+        infos.append(tensor(name, sizes, 0, len(data)))
+        count = 1
+        for size in sizes:
+            count *= size
+        data += struct.pack("<f", index) * count
+        data += b"\0" * (-len(data) % 32)
+    return infos, data
+
+
+def tiny_llama(**changes: tuple[int, Any] | None) -> bytes:
+    return file_bytes(llama_pairs(**changes), *f32_tensors(LLAMA_SHAPES))
+
+
+def write(folder: Path, content: bytes) -> Path:
+    path = folder / "test.gguf"
+    path.write_bytes(content)
+    return path

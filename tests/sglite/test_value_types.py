@@ -1,0 +1,219 @@
+"""Types of holes: exactly the texts of a type match, and their values come back."""
+
+from __future__ import annotations
+
+import enum
+import json
+import random
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Optional
+from uuid import UUID, uuid4
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+import sglite as sgl
+from sglite.types import json_type, quote, schema_type, value_type
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    DARK = "dark (grey)"
+    NUMBER = 3
+
+
+class Inner(BaseModel):
+    when: date
+    tags: list[str] = []
+
+
+@dataclass
+class Record:
+    name: str
+    inner: Inner
+    size: int | None
+
+
+class Typed(TypedDict):
+    a: int
+    b: Literal["x", "y"]
+
+
+def pattern_of(annotation: Any) -> str:
+    constraint = value_type(annotation).constraint
+    assert constraint is not None
+    assert constraint.kind == "regex"
+    return constraint.source
+
+
+def matches(annotation: Any, text: str) -> bool:
+    return re.fullmatch(pattern_of(annotation), text) is not None
+
+
+def parsed(annotation: Any, text: str) -> Any:
+    parse = value_type(annotation).parse
+    assert parse is not None
+    assert matches(annotation, text)
+    return parse(text)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "strategy", "write"),
+    [
+        (int, st.integers(), str),
+        (float, st.floats(allow_nan=False, allow_infinity=False), repr),
+        (bool, st.booleans(), lambda b: str(b).lower()),
+        (date, st.dates(min_value=date(1000, 1, 1)), date.isoformat),
+        (time, st.times().map(lambda t: t.replace(microsecond=0)), time.isoformat),
+        (
+            datetime,
+            st.datetimes(min_value=datetime(1000, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+            datetime.isoformat,
+        ),
+        (UUID, st.uuids(), str),
+        (Decimal, st.decimals(-(10**9), 10**9, places=3), lambda d: f"{d:f}"),
+        (Colour, st.sampled_from(Colour), lambda c: str(c.value)),
+        (Literal["a|b", "c", 4], st.sampled_from(["a|b", "c", 4]), str),
+    ],
+    ids=["int", "float", "bool", "date", "time", "datetime", "uuid", "decimal", "enum", "literal"],
+)
+def test_values_survive_text(annotation: Any, strategy: Any, write: Any) -> None:
+    @given(strategy)
+    def check(value: Any) -> None:
+        assert parsed(annotation, write(value)) == value
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "texts"),
+    [
+        (int, ["", "01", "+1", "1.0", "-", " 1", "1e3"]),
+        (float, ["", ".5", "5.", "1e", "nan", "inf", "--1"]),
+        (bool, ["True", "yes", ""]),
+        (time, ["24:00:00", "7:00:00", "07:60:00"]),
+        (UUID, [str(uuid4()).upper() + "0"]),
+        (Colour, ["RED", "dark grey", ""]),
+        (Literal["a.c"], ["abc", ""]),
+    ],
+)
+def test_what_is_no_such_value_does_not_match(annotation: Any, texts: list[str]) -> None:
+    assert not [text for text in texts if matches(annotation, text)]
+
+
+def test_the_pattern_of_dates_is_exactly_the_calendar() -> None:
+    pattern = re.compile(pattern_of(date))
+    rng = random.Random(seed := random.randrange(2**32))
+    print(f"seed {seed}")
+    years = [
+        1000,
+        1100,
+        1200,
+        1900,
+        2000,
+        2023,
+        2024,
+        2100,
+        9999,
+        *rng.sample(range(1000, 9999), 20),
+    ]
+    for year in years:
+        days = [date(year, 1, 1) + timedelta(n) for n in range(365)] + [date(year, 12, 31)]
+        real = {day.isoformat() for day in days}
+        written = [f"{year}-{m:02}-{d:02}" for m in range(14) for d in range(33)]
+        assert {text for text in written if pattern.fullmatch(text)} == real
+
+
+@given(st.text(), st.text())
+def test_quoted_text_matches_itself_alone(text: str, other: str) -> None:
+    assert re.fullmatch(quote(text), text)
+    assert bool(re.fullmatch(quote(text), other)) == (text == other)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (Inner, '{"when": "2024-02-29", "tags": ["a"]}', Inner(when=date(2024, 2, 29), tags=["a"])),
+        (
+            Record,
+            '{"name": "n", "inner": {"when": "2024-02-29"}, "size": null}',
+            Record("n", Inner(when=date(2024, 2, 29)), None),
+        ),
+        (Typed, '{"a": 1, "b": "x"}', {"a": 1, "b": "x"}),
+        (list[int], "[1, 2]", [1, 2]),
+        (dict[str, bool], '{"k": true}', {"k": True}),
+        (tuple[int, str], '[1, "a"]', (1, "a")),
+        (int | None, "null", None),
+        (Optional[Colour], '"red"', Colour.RED),  # noqa: UP045 (users write it)
+        (Annotated[int, Field(ge=3)], "3", 3),
+    ],
+)
+def test_structures_are_json(annotation: Any, text: str, value: Any) -> None:
+    made = value_type(annotation)
+    assert made.constraint is not None
+    assert made.parse is not None
+    assert made.constraint.kind == "json_schema"
+    jsonschema.validate(json.loads(text), json.loads(made.constraint.source))
+    assert made.parse(text) == value
+    assert made is value_type(annotation)  # derived once
+
+
+def test_properties_keep_the_order_in_which_they_were_declared() -> None:
+    class Order(BaseModel):
+        zebra: int
+        apple: int
+
+    made = value_type(Order)
+    assert made.constraint is not None
+    assert list(json.loads(made.constraint.source)["properties"]) == ["zebra", "apple"]
+
+
+def test_text_is_free() -> None:
+    assert value_type(str).constraint is None
+    assert value_type(str).parse is None
+
+
+def test_json_takes_types_and_schemas() -> None:
+    assert json_type(int).constraint == json_type(int).constraint
+    assert json_type(str).constraint is not None
+    schema = {"type": "integer"}
+    assert schema_type(schema).constraint == schema_type(json.dumps(schema)).constraint
+    with pytest.raises(ValueError, match="not a JSON Schema"):
+        schema_type("{")
+
+
+class Unwritable(enum.Enum):
+    A = (1, 2)
+
+
+class Alike(enum.Enum):
+    A = "1"
+    B = 1
+
+
+class Empty(enum.Enum):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("a text", "not a type"),
+        (3, "not a type"),
+        (Unwritable, "no plain text form"),
+        (Alike, "written alike"),
+        (Empty, "no members"),
+        (object(), "not a type"),
+        (type("Plain", (), {}), "cannot be the type of a hole"),
+    ],
+)
+def test_what_is_no_type_is_refused_by_name(annotation: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=rf"gen\('x'\): .*{message}"):
+        sgl.gen("x", annotation)

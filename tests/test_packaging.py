@@ -1,0 +1,82 @@
+"""What users install: the wheel's content, a wheel used elsewhere, and the editable checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROBE = """
+import sys
+import sglite, sglite.runtime.engine, sglite.grammars, sglite.kernels, sglite.cli
+import sglite.grammars._native, sglite.kernels._cpu
+assert "torch" not in sys.modules, "the base install must not load torch"
+print(sglite.__file__)
+"""
+
+
+def _run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("needs a checkout")
+    out = tmp_path_factory.mktemp("wheel")
+    _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out, ROOT, cwd=out)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_one_package_and_every_part(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"sglite"}
+    modules = {
+        f"sglite/{path.relative_to(ROOT).as_posix()}".replace("sglite/sglite/", "sglite/")
+        for folder in ("sglite", "runtime", "kernels", "grammars")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert modules <= set(names)
+    assert "sglite/py.typed" in names
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert f"sglite/kernels/_cpu{suffix}" in names
+    assert f"sglite/grammars/_native{suffix}" in names
+    assert not [name for name in names if name.endswith((".cpp", ".h", "CMakeLists.txt"))]
+    assert len(names) == len(set(names))
+
+
+def test_a_wheel_installed_elsewhere_works(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    site = Path(
+        _run(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=tmp_path).strip()
+    )
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    (site / "dependencies.pth").write_text("\n".join(_dependency_paths()))
+    where = Path(_run(python, "-c", PROBE, cwd=tmp_path).strip())
+    assert where.is_relative_to(site)
+
+
+def test_the_checkout_is_the_editable_package(tmp_path: Path) -> None:
+    new = ROOT / "runtime" / "probe_of_a_new_file.py"
+    try:
+        new.write_text("VALUE = 3\n")
+        code = "from sglite.runtime.probe_of_a_new_file import VALUE; print(VALUE)"
+        assert _run(sys.executable, "-c", code, cwd=tmp_path).strip() == "3"
+    finally:
+        new.unlink()
+
+
+def _dependency_paths() -> list[str]:
+    """Folders on our path that hold third-party packages."""
+    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
