@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from os import PathLike, fspath
@@ -66,6 +67,8 @@ class Model:
                 kv_dtype=kv_dtype,
                 prefix_cache=prefix_cache,
             )
+        # Also ends the engine's thread at exit, before the interpreter is taken down under it.
+        self._shutdown = weakref.finalize(self, self.engine.shutdown)
 
     @property
     def path(self) -> str | None:
@@ -99,7 +102,7 @@ class Model:
     def close(self) -> None:
         """End the engine; runs under way fail. Closing twice is fine."""
         self.closed = True
-        self.engine.shutdown()
+        self._shutdown()
 
     def __enter__(self) -> Self:
         return self

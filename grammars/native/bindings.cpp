@@ -64,6 +64,8 @@ void fill_masks(const std::vector<Matcher*>& matchers, const Masks& masks, const
 }  // namespace
 
 NB_MODULE(_native, m) {
+    // A model in use when the interpreter ends is no leak that a user should hear of.
+    nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
     nb::exception<sglite::Refused>(m, "Refused");
 

@@ -79,6 +79,8 @@ void copy_pages(PyModel& self, const Pairs& pairs) {
 }  // namespace sglite
 
 NB_MODULE(_cpu, m) {
+    // A model in use when the interpreter ends is no leak that a user should hear of.
+    nanobind::set_leak_warnings(false);
     using namespace sglite;
     m.doc() = "Native CPU backend: packed weights, paged KV cache, one call a step.";
     bind_draw(m);
