@@ -62,8 +62,7 @@ int Builder::repeat(int part, int min, int max) {
 }
 
 int Builder::automaton(int states, int start, const std::vector<int>& accepting,
-                       const std::vector<std::tuple<int, int, Ranges>>& edges,
-                       Spelling spelling) {
+                       const std::vector<std::tuple<int, int, Ranges>>& edges, Spelling spelling) {
     const auto inside = [&](int state) {
         if (state < 0 || state >= states) throw std::invalid_argument("no such automaton state");
         return state;
@@ -114,7 +113,7 @@ void Builder::define(int rule, int body) {
 // Lays expressions out between two nodes that exist already. No layout adds an edge into `from`
 // or out of `to` (unless they are the same node), so alternatives may share both.
 class Builder::Layout {
-public:
+  public:
     explicit Layout(const Builder& builder) : builder_(builder) {}
 
     Network run(int root) {
@@ -134,7 +133,7 @@ public:
         return std::move(network_);
     }
 
-private:
+  private:
     int32_t node() {
         network_.nodes.emplace_back();
         network_.nodes.back().object = object_;
@@ -283,8 +282,10 @@ private:
                 }
                 return;
             }
-            case Kind::kCharacters: return lay_fragment(e.fragment, from, to);
-            case Kind::kBytes: return edge(from, {0x00, 0xFF}, to);
+            case Kind::kCharacters:
+                return lay_fragment(e.fragment, from, to);
+            case Kind::kBytes:
+                return edge(from, {0x00, 0xFF}, to);
             case Kind::kSequence: {
                 if (e.parts.empty()) return link(from, to);
                 int32_t at = from;
@@ -298,10 +299,14 @@ private:
             case Kind::kChoice:
                 for (const int part : e.parts) lay(part, from, to);
                 return;
-            case Kind::kRepeat: return lay_repeat(e, from, to);
-            case Kind::kAutomaton: return lay_automaton(e, from, to);
-            case Kind::kFreeOrder: return lay_free_order(e, from, to);
-            case Kind::kCall: return call(from, e.start, to);
+            case Kind::kRepeat:
+                return lay_repeat(e, from, to);
+            case Kind::kAutomaton:
+                return lay_automaton(e, from, to);
+            case Kind::kFreeOrder:
+                return lay_free_order(e, from, to);
+            case Kind::kCall:
+                return call(from, e.start, to);
         }
     }
 

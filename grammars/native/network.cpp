@@ -57,8 +57,8 @@ int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
             for (int value = from; value <= edge.bytes.high + 1; ++value) {
                 if (value <= edge.bytes.high && !barred[value]) continue;
                 if (from < value) {
-                    kept.push_back({{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)},
-                                    edge.to});
+                    kept.push_back(
+                        {{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)}, edge.to});
                 }
                 if (value <= edge.bytes.high) used = value;
                 from = value + 1;
@@ -72,7 +72,7 @@ int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
 // For nodes inside literal text: the nodes of the same rule that one token of several bytes
 // reaches. It is enough to find some of them: costs stay consistent bounds.
 class Hops {
-public:
+  public:
     Hops(const Network& network, const Trie& trie) : network_(network), trie_(trie) {}
 
     std::vector<int32_t> from(int32_t node) {
@@ -84,7 +84,7 @@ public:
         return std::move(found_);
     }
 
-private:
+  private:
     static constexpr size_t kMaxVisits = 512;
 
     void visit(int32_t at, uint32_t spelled) {

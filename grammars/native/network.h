@@ -19,7 +19,7 @@ namespace sglite {
 
 // A grammar that cannot be compiled; the message becomes the reason of a GrammarError.
 class Refused : public std::runtime_error {
-public:
+  public:
     using std::runtime_error::runtime_error;
 };
 
@@ -47,8 +47,8 @@ struct Node {
     std::vector<int32_t> empty;
     std::vector<Call> calls;
     std::vector<TakeKey> takes;
-    int32_t all_taken = -1;  // goes there once every required key is used
-    int32_t object = -1;     // the object whose keys this node's frame tracks
+    int32_t all_taken = -1;       // goes there once every required key is used
+    int32_t object = -1;          // the object whose keys this node's frame tracks
     int32_t cost = kUnreachable;  // tokens to the end of the rule, keys still missing not counted
     bool is_exit = false;
 };

@@ -80,9 +80,7 @@ void States::visit(int32_t stack) {
     todo_.push_back(stack);
 }
 
-void States::visit(int32_t node, int32_t keys, int32_t parent) {
-    visit(stack(node, keys, parent));
-}
+void States::visit(int32_t node, int32_t keys, int32_t parent) { visit(stack(node, keys, parent)); }
 
 // Follows everything that reads no byte from the stacks in `todo_`.
 StateId States::close() {
@@ -205,7 +203,8 @@ StateId States::next(StateId state, uint8_t byte) {
     if (table_[slot] != kUnknown) return table_[slot];
     if (const std::string& prefix = states_[state].prefix; !prefix.empty()) {
         if (static_cast<uint8_t>(prefix[0]) != byte) return kDead;
-        return start(std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
+        return start(
+            std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
     }
     const StateId to = step(state, byte);
     table_[slot] = to;

@@ -24,7 +24,7 @@ using StateId = int32_t;
 constexpr StateId kDead = -1;
 
 class States {
-public:
+  public:
     States(const Network& network, const Vocabulary& vocabulary);
 
     // The state before any text; with `prefix`, these bytes must come first.
@@ -55,7 +55,7 @@ public:
     // Rough size in bytes without the masks, which are bounded on their own.
     size_t memory() const { return memory_; }
 
-private:
+  private:
     struct Stack {
         int32_t node, keys, parent, cost;
     };

@@ -20,7 +20,8 @@ struct Trie {
     std::vector<uint8_t> byte;
     std::vector<uint16_t> depth;
     std::vector<uint32_t> skip;
-    std::vector<uint32_t> first_token;  // [nodes + 1]: tokens of node n are ids[first[n]..first[n+1])
+    std::vector<uint32_t>
+        first_token;  // [nodes + 1]: tokens of node n are ids[first[n]..first[n+1])
     std::vector<int32_t> ids;
 
     size_t size() const { return byte.size(); }
@@ -33,7 +34,7 @@ struct Trie {
 };
 
 class Vocabulary {
-public:
+  public:
     // Throws std::invalid_argument for ids out of range and tokens of 64 KiB or more.
     Vocabulary(std::vector<std::string> tokens, const std::vector<int32_t>& eos,
                const std::vector<int32_t>& special);
@@ -55,7 +56,7 @@ public:
     // Whether some text id has `tail` as a strict prefix.
     bool extends(std::string_view tail) const;
 
-private:
+  private:
     void build_trie();
 
     std::vector<std::string> tokens_;

@@ -5,7 +5,7 @@ The front end of the native builder; knows the meaning of schemas, not of tokens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sglite.errors import GrammarError
@@ -95,7 +95,7 @@ class Compiler:
         listed = self._branches.values(plain)
         if listed is not None:
             return self._builder.choice([self._listed(value) for value in listed])
-        makers = {
+        makers: dict[str, Callable[[], int]] = {
             "null": lambda: self._style.scalar(None),
             "boolean": lambda: self._builder.choice(
                 [self._style.scalar(True), self._style.scalar(False)]

@@ -15,16 +15,55 @@ from sglite.errors import GrammarError
 COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 ASSERTIONS = frozenset(
-    "type enum const minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength "
-    "pattern format properties required additionalProperties items prefixItems additionalItems "
-    "minItems maxItems".split()
+    [
+        "type",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "minItems",
+        "maxItems",
+    ]
 )
 
 _UNSUPPORTED = frozenset(
-    "not if then else multipleOf divisibleBy uniqueItems contains minContains maxContains "
-    "minProperties maxProperties patternProperties propertyNames dependencies dependentRequired "
-    "dependentSchemas unevaluatedItems unevaluatedProperties $dynamicRef $recursiveRef disallow "
-    "extends".split()
+    [
+        "not",
+        "if",
+        "then",
+        "else",
+        "multipleOf",
+        "divisibleBy",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "minProperties",
+        "maxProperties",
+        "patternProperties",
+        "propertyNames",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "$dynamicRef",
+        "$recursiveRef",
+        "disallow",
+        "extends",
+    ]
 )
 
 # Values under which an unsupported keyword asserts nothing.

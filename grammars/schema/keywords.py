@@ -56,7 +56,7 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
-    return type(a) is type(b) and a == b or _both_numbers(a, b) and a == b
+    return (type(a) is type(b) and a == b) or (_both_numbers(a, b) and a == b)
 
 
 def _both_numbers(a: Any, b: Any) -> bool:

@@ -7,8 +7,9 @@
 
 All numbers are little-endian; a string is a u64 length and its bytes. Nothing in a file is
 believed before it has been checked: whatever a file holds, opening it ends in a GGUFFile or in a
-ModelError that names path, thing and byte offset. It knows nothing of models or of how values are
-coded.
+ModelError that names path, thing and byte offset. (A file that is cut short later, while it is
+mapped, ends the process when the lost part is read: replace model files by renaming.) It knows
+nothing of models or of how values are coded.
 """
 
 from __future__ import annotations

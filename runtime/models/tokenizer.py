@@ -299,4 +299,4 @@ _LATIN_1 = {ord(char): chr(byte) for char, byte in byte_spelling().items()}
 
 def _respell_spaces(text: str) -> str:
     """Runs of spaces are stored as they are, other tokens spell a space as "▁"."""
-    return text.replace(" ", SPACE) if text.isspace() else text
+    return text if text.strip(" ") else SPACE * len(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -130,3 +131,28 @@ def write(folder: Path, content: bytes) -> Path:
     path = folder / "test.gguf"
     path.write_bytes(content)
     return path
+
+
+def sentencepiece(tokens: list[str]) -> dict[str, tuple[int, Any] | None]:
+    """Changes that make the vocabulary of the tiny Llama one of kind `llama`: tokens for spaces
+    and "\t" are user-defined, <0xNN> are bytes, <x> are control; earlier ones merge first."""
+    types = [
+        6
+        if re.fullmatch("<0x..>", token)
+        else 3
+        if re.fullmatch("<.*>", token)
+        else 4
+        if not token.strip(" \t")
+        else 1
+        for token in tokens
+    ]
+    return {
+        "tokenizer__ggml__model": (STRING, "llama"),
+        "tokenizer__ggml__pre": None,
+        "tokenizer__ggml__merges": None,
+        "tokenizer__ggml__add_space_prefix": (BOOL, False),
+        "tokenizer__ggml__tokens": (ARRAY, (STRING, tokens)),
+        "tokenizer__ggml__token_type": (ARRAY, (I32, types)),
+        "tokenizer__ggml__scores": (ARRAY, (F32, [-float(i) for i in range(len(tokens))])),
+        "tokenizer__ggml__bos_token_id": (U32, 0),
+    }

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gguf_files import ARRAY, F32, I32, STRING, U32, tiny_llama, write
+from gguf_files import sentencepiece, tiny_llama, write
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -27,17 +27,7 @@ from sglite.runtime.models.tokenizer import Tokenizer
 
 _MEMORY = 16 << 20
 _TINY = tiny_llama()
-_SENTENCEPIECE_TOKENS = ["<unk>", "a", "b", "▁", "ab", "  ", "<0x0A>"]
-_SENTENCEPIECE = tiny_llama(
-    tokenizer__ggml__model=(STRING, "llama"),
-    tokenizer__ggml__pre=None,
-    tokenizer__ggml__merges=None,
-    tokenizer__ggml__add_space_prefix=(7, False),
-    tokenizer__ggml__tokens=(ARRAY, (STRING, _SENTENCEPIECE_TOKENS)),
-    tokenizer__ggml__token_type=(ARRAY, (I32, [2, 1, 1, 1, 1, 4, 6])),
-    tokenizer__ggml__scores=(ARRAY, (F32, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0])),
-    tokenizer__ggml__bos_token_id=(U32, 0),
-)
+_SENTENCEPIECE = tiny_llama(**sentencepiece(["<unk>", "a", "b", "▁", "ab", "  ", "<0x0A>"]))
 _EXTREMES = [0, 1, 2, 0x7F, 0xFF, 1 << 15, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 61]
 _EXTREMES += [(1 << 63) - 1, 1 << 63, (1 << 64) - 32, (1 << 64) - 1]
 
@@ -122,6 +112,7 @@ def _use_tokenizer(file: GGUFFile) -> None:
     tokenizer = Tokenizer.from_gguf(file)
     ids = tokenizer.encode("ab ab\n  é")
     assert not tokenizer.special_ids & set(ids)
+    assert all(0 <= id_ < tokenizer.vocab_size for id_ in ids)
     tokenizer.decode(ids)
     assert len(tokenizer.token_bytes) == tokenizer.vocab_size
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf_files import ARRAY, BOOL, F32, I32, STRING, U32, tiny_llama, write
+from gguf_files import ARRAY, BOOL, F32, I32, STRING, U32, sentencepiece, tiny_llama, write
 
 from sglite.errors import ModelError
 from sglite.runtime.models.gguf import GGUFFile
@@ -284,6 +284,17 @@ def test_a_tiny_vocabulary_merges_as_its_file_says(tmp_path: Path) -> None:
     assert ours.encode("<|end|>ab") == [4]
     assert ours.encode_bytes(b"ab<") == [4]
     assert ours.split_special("ab<|end|>") == ["ab", 0]
+
+
+def test_a_tiny_vocabulary_of_pieces(tmp_path: Path) -> None:
+    tokens = ["<s>", "a", "b", "▁", "ab", "▁ab", "  ", "\t \t", "<0x62>", "<0xC3>", "<0xA9>"]
+    ours = _tiny(tmp_path, **sentencepiece(tokens))
+    assert ours.token_bytes[5:9] == [b" ab", b"  ", b"\t \t", b"b"]
+    assert ours.encode("ab ab  ab") == [4, 5, 6, 4]
+    assert ours.encode("a\t \tb") == [1, 7, 2]
+    assert ours.encode("<s>é") == [9, 10]
+    assert ours.decode([0, 5, 9, 10]) == " abé"
+    assert ours.encode_bytes("abéz".encode()) == [4, 9, 10]
 
 
 def test_the_longest_special_token_counts(tmp_path: Path) -> None:
