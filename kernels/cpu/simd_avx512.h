@@ -84,13 +84,11 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, broadcast4(x));
 }
 
-// Rounds 32 values times `inverse` to int8; returns the sums of both halves.
-inline void quantise_codes(const float* x, float inverse, int8_t* codes, int32_t sums[2]) {
-    for (int i = 0; i < 2; ++i) {
-        const __m512i whole = _mm512_cvtps_epi32(mul(load(x + 16 * i), set1(inverse)));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16 * i), _mm512_cvtsepi32_epi8(whole));
-        sums[i] = _mm512_reduce_add_epi32(whole);
-    }
+// Rounds 16 values times `inverse` to int8; returns their sum.
+inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
+    const __m512i whole = _mm512_cvtps_epi32(mul(load(x), set1(inverse)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(whole));
+    return _mm512_reduce_add_epi32(whole);
 }
 
 }  // namespace
