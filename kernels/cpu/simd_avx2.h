@@ -63,7 +63,6 @@ inline float max_lanes(F a) {
 }
 
 inline I int_zero() { return _mm256_setzero_si256(); }
-inline I int_add(I a, I b) { return _mm256_add_epi32(a, b); }
 inline F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -54,7 +54,6 @@ inline float sum_lanes(F a) { return _mm512_reduce_add_ps(a); }
 inline float max_lanes(F a) { return _mm512_reduce_max_ps(a); }
 
 inline I int_zero() { return _mm512_setzero_si512(); }
-inline I int_add(I a, I b) { return _mm512_add_epi32(a, b); }
 inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm512_loadu_si512(reinterpret_cast<const void*>(p));

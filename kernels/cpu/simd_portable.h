@@ -112,11 +112,6 @@ inline float max_lanes(const F& a) {
 }
 
 inline I int_zero() { return I{}; }
-inline I int_add(const I& a, const I& b) {
-    I out;
-    for (int i = 0; i < kLanes; ++i) out.lane[i] = a.lane[i] + b.lane[i];
-    return out;
-}
 inline F to_float(const I& a) {
     return lanes([&](int i) { return static_cast<float>(a.lane[i]); });
 }
