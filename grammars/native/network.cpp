@@ -171,6 +171,19 @@ void drop_dead(Network& network) {
     }
 }
 
+// Keeps the likeness of nodes only where all copies of a repetition have the same costs.
+void check_likeness(Network& network) {
+    for (const Copies& copies : network.copies) {
+        const auto begin = network.nodes.begin() + copies.begin;
+        const auto end = network.nodes.begin() + copies.end;
+        const bool equal = std::all_of(begin, end, [&](const Node& node) {
+            return node.like < 0 || network.nodes[node.like].cost == node.cost;
+        });
+        if (equal) continue;
+        std::for_each(begin, end, [](Node& node) { node.like = -1; });
+    }
+}
+
 std::vector<bool> reachable(const Network& network) {
     std::vector<bool> seen(network.nodes.size(), false);
     std::vector<int32_t> todo;
@@ -280,6 +293,7 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
                       byte_name(unwritable));
     }
     drop_dead(network);
+    check_likeness(network);
     const std::vector<bool> alive = reachable(network);
     refuse_left_recursion(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);
