@@ -69,10 +69,9 @@ class Constraints:
         grammars.fill_masks(matchers, masks, budgets)
 
     def _compile(self, constraint: Constraint) -> Grammar:
-        compilers = {
-            "json_schema": grammars.compile_json_schema,
-            "regex": grammars.compile_regex,
-            "grammar": grammars.compile_grammar,
-        }
         options = dict(constraint.options)
-        return compilers[constraint.kind](constraint.source, self.vocabulary, **options)
+        if constraint.kind == "json_schema":
+            return grammars.compile_json_schema(constraint.source, self.vocabulary, **options)
+        if constraint.kind == "regex":
+            return grammars.compile_regex(constraint.source, self.vocabulary, **options)
+        return grammars.compile_grammar(constraint.source, self.vocabulary, **options)

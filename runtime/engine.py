@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Items
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from sglite.errors import CancelledError, CapacityError, ModelError
 from sglite.runtime.backends.base import Backend, Float32
@@ -26,24 +23,15 @@ from sglite.runtime.cache.prefix_tree import PrefixTree
 from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
 from sglite.runtime.generation import Generation, Rules
+from sglite.runtime.lifecycle import Lifecycle, tell_failed
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.plan import PAGE_SIZE, flatten
-from sglite.runtime.prepare import Prepared, prepare
-from sglite.runtime.prompt import Prompt, Tokenizer, heal
+from sglite.runtime.prepare import prepare
+from sglite.runtime.prompt import Tokenizer
 from sglite.runtime.sampling import DrawBatch
 from sglite.runtime.scheduler import Row, Scheduler
-from sglite.runtime.segment import (
-    Gen,
-    HoleDone,
-    HoleResult,
-    Segment,
-    SegmentDone,
-    SegmentFailed,
-    Select,
-    TextDelta,
-)
-from sglite.runtime.select import Branch, Selection
-from sglite.runtime.sequence import ForkPoint, SegmentRun, Sequence, State
+from sglite.runtime.segment import Segment
+from sglite.runtime.sequence import SegmentRun, State
 
 if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
@@ -51,8 +39,9 @@ if TYPE_CHECKING:
 
 class LocalEngine(Engine):
     """`context`: most ids of one sequence, None for what the backend takes; `chunk_tokens`: ids
-    computed in one step; `max_rows`: sequences that run at a time. `check`: verify the accounting of pages after every step. `threaded=False`: the caller drives
-    `step` itself, from one thread. Owns the backend and closes it."""
+    computed in one step; `max_rows`: sequences that run at a time. `check`: verify the accounting
+    of pages after every step. `threaded=False`: the caller drives `step` itself, from one thread.
+    Owns the backend and closes it."""
 
     capabilities = frozenset({"constraints", "select", "fork", "logprobs", "tokens"})
 
@@ -89,17 +78,18 @@ class LocalEngine(Engine):
         capacity = min(context or backend.max_context, (backend.pages_total - 1) * PAGE_SIZE)
         free_text = self._constraints.free_text()
         self._rules = Rules(vocabulary, tokenizer, free_text, capacity)
-        self._longest_token = max(map(len, tokenizer.token_bytes))
         self._pool = PagePool(backend.pages_total)
         self._tree = PrefixTree(self._pool) if prefix_cache else None
         self._scheduler = Scheduler(
             self._pool, self._tree, chunk_tokens=chunk_tokens, max_rows=max_rows
         )
-        self._batch = DrawBatch(max_rows, vocabulary.mask_words)
+        self._batch = DrawBatch(max_rows, vocabulary)
         self._metrics = Metrics()
-        self._check = check
         self._numbers = itertools.count()
-        self._sequences: dict[SequenceId, Sequence] = {}
+        self._lifecycle = Lifecycle(
+            name, self._rules, self._pool, self._scheduler, self._metrics, self._numbers
+        )
+        self._check = check
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._wake = threading.Condition()
         self._ended: Exception | None = None
@@ -125,23 +115,22 @@ class LocalEngine(Engine):
 
     def open(self, *, priority: int = 0) -> SequenceId:
         number = next(self._numbers)
-        self._command(self._on_open, number, priority)
+        self._command(self._lifecycle.open, number, priority)
         return number
 
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
         prepared = prepare(segment, self._tokenizer, self._constraints, self._rules.capacity)
-        self._command(self._on_submit, sequence, SegmentRun(segment, prepared, sink))
+        self._command(self._lifecycle.submit, sequence, SegmentRun(segment, prepared, sink))
 
     def fork(self, sequence: SequenceId, n: int) -> Items[SequenceId]:
         if n < 1:
             raise ValueError(f"a fork needs at least one branch, got {n}")
         numbers = [next(self._numbers) for _ in range(n)]
-        self._command(self._on_fork, sequence, numbers)
+        self._command(self._lifecycle.fork, sequence, numbers)
         return numbers
 
     def close(self, sequence: SequenceId) -> None:
-        if self._ended is None:
-            self._command(self._on_close, sequence)
+        self._post(self._lifecycle.close, sequence)
 
     def count_tokens(self, text: str) -> int:
         return len(self._tokenizer.encode(text))
@@ -166,11 +155,17 @@ class LocalEngine(Engine):
             self._thread.join()
 
     def _command(self, command: Callable[..., None], *args: Any) -> None:
+        if not self._post(command, *args):
+            raise self._ended or CancelledError("the engine has ended")
+
+    def _post(self, command: Callable[..., None], *args: Any) -> bool:
+        """Queue a command; False when the engine has ended."""
         with self._wake:
             if self._ended is not None:
-                raise self._ended
+                return False
             self._inbox.append((command, args))
             self._wake.notify()
+            return True
 
     # The engine's thread
 
@@ -193,12 +188,12 @@ class LocalEngine(Engine):
         """Fail whatever is still there and give the backend back."""
         reason = self._ended or CancelledError("the engine ended")
         for command, args in self._inbox:
-            if command == self._on_submit:
-                _tell(args[1].sink, SegmentFailed(0, reason))
+            if command == self._lifecycle.submit:
+                tell_failed(args[1].sink, 0, reason)
         self._inbox.clear()
-        for sequence in list(self._sequences.values()):
-            self._fail(sequence, reason)
-        self._sequences.clear()
+        for sequence in list(self._lifecycle.sequences.values()):
+            self._lifecycle.fail(sequence, reason)
+        self._lifecycle.sequences.clear()
         self._backend.close()
 
     def step(self) -> bool:
@@ -211,7 +206,7 @@ class LocalEngine(Engine):
             self._scheduler.copies.flush(self._backend.copy_pages)
         except Exception as error:
             for sequence in list(self._scheduler.running):
-                self._fail(sequence, error)
+                self._lifecycle.fail(sequence, error)
             rows = []
         if self._check:
             self._check_writes(rows)
@@ -232,7 +227,7 @@ class LocalEngine(Engine):
             logits = self._backend.forward(flatten(row.laid_flat() for row in rows))
         except Exception as error:
             if len(rows) == 1:
-                self._fail(rows[0].sequence, error)
+                self._lifecycle.fail(rows[0].sequence, error)
             else:
                 for row in rows:
                     yield from self._forward([row])
@@ -254,285 +249,33 @@ class LocalEngine(Engine):
                     drawn.append(task)
                     picked.append(at)
             elif task is not None:
-                self._hand_over(row.sequence, task, logits[at : at + row.logits])
+                self._lifecycle.hand_over(row.sequence, task, logits[at : at + row.logits])
             at += row.logits
         if drawn:
             self._draw(drawn, logits if len(drawn) == len(logits) else logits[picked])
 
-    def _hand_over(
-        self, sequence: Sequence, task: Selection | Branch | ForkPoint, logits: Float32
-    ) -> None:
-        owner = task.selection.sequence if isinstance(task, Branch) else sequence
-        try:
-            complete = sequence.computed >= sequence.goal
-            if isinstance(task, ForkPoint):
-                if complete:
-                    sequence.task = None
-                    self._give_birth(sequence, task)
-                    self._advance(sequence)
-                return
-            if isinstance(task, Branch):
-                selection = task.selection
-                selection.receive(task, sequence.computed - len(logits), logits)
-                if not complete:
-                    return
-                selection.finished_branch(sequence, task)
-                sequence.task = None
-                self._scheduler.drop(sequence)
-            else:
-                selection = task
-                if not complete:
-                    return
-                selection.receive_root(logits[0])
-                self._scheduler.rest(sequence)
-            if selection.is_scored:
-                self._end_hole(owner, selection.pick())
-                self._advance(owner)
-        except Exception as error:
-            self._fail(owner, error)
-
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:
         """Draw one outcome for each generation: together, or one by one where together raises."""
-        batch = self._batch
-        batch.clear()
         try:
-            for gen in drawn:
-                end_ids, end_rest = gen.end_outcome()
-                batch.add(gen.gen.sampling, gen.gen.key, len(gen.ids), end_ids, end_rest)
-            self._fill_masks(drawn, batch)
-            ids, logprobs = self._backend.draw(logits, batch.request())
+            self._batch.load(drawn, self._constraints)
+            ids, logprobs = self._backend.draw(logits, self._batch.request())
         except Exception as error:
             if len(drawn) == 1:
-                self._fail(drawn[0].sequence, error)
+                self._lifecycle.fail(drawn[0].sequence, error)
             else:
                 for row, gen in enumerate(drawn):
                     self._draw([gen], logits[row : row + 1])
             return
         for gen, token, logprob in zip(drawn, ids.tolist(), logprobs.tolist(), strict=True):
-            self._accept(gen, token, logprob)
-
-    def _fill_masks(self, drawn: list[Generation], batch: DrawBatch) -> None:
-        masks = batch.masks
-        rows = [row for row, gen in enumerate(drawn) if gen.matcher is not None]
-        if len(rows) < len(drawn):
-            masks[: len(drawn)] = self._vocabulary.text_mask
-        if not rows:
-            return
-        matchers = [gen.matcher for row in rows if (gen := drawn[row]).matcher is not None]
-        budgets = np.array([drawn[row].budget for row in rows], np.int32)
-        if len(rows) == len(drawn):
-            self._constraints.fill_masks(matchers, masks[: len(rows)], budgets)
-        else:
-            some = np.empty((len(rows), masks.shape[1]), np.uint32)
-            self._constraints.fill_masks(matchers, some, budgets)
-            masks[rows] = some
-
-    def _accept(self, gen: Generation, token: int, logprob: float) -> None:
-        sequence = gen.sequence
-        try:
-            gen.accept(token, logprob)
-            self._tell_delta(sequence, gen)
-            if gen.finish is None:
-                sequence.goal = len(sequence.ids)
-                sequence.logits_from = sequence.goal - 1
-            else:
-                self._end_hole(sequence, gen.result())
-                self._advance(sequence)
-        except Exception as error:
-            self._fail(sequence, error)
-
-    # Sequences and their steps
-
-    def _on_open(self, number: SequenceId, priority: int) -> None:
-        self._sequences[number] = Sequence(number, self._pool, priority)
-
-    def _on_submit(self, number: SequenceId, run: SegmentRun) -> None:
-        sequence = self._sequences.get(number)
-        if sequence is None:
-            _tell(run.sink, SegmentFailed(0, CancelledError(f"sequence {number} is closed")))
-        elif sequence.error is not None:
-            _tell(run.sink, SegmentFailed(0, sequence.error))
-        else:
-            sequence.queue.append(run)
-            self._advance(sequence)
-
-    def _on_fork(self, number: SequenceId, numbers: list[SequenceId]) -> None:
-        parent = self._sequences.get(number)
-        children = [Sequence(n, self._pool) for n in numbers]
-        self._sequences.update(zip(numbers, children, strict=True))
-        for child in children:
-            child.unborn = True
-            if parent is None:
-                child.error = CancelledError(f"sequence {number} was closed before its fork")
-            else:
-                child.error = parent.error
-        if parent is not None and parent.error is None:
-            parent.queue.append(ForkPoint(children))
-            self._advance(parent)
-
-    def _on_close(self, number: SequenceId) -> None:
-        sequence = self._sequences.pop(number, None)
-        if sequence is not None:
-            self._fail(sequence, CancelledError(f"sequence {number} was closed"))
-
-    def _advance(self, sequence: Sequence) -> None:
-        """Carry the sequence on to its next hole or fork, or to rest."""
-        if sequence.unborn:
-            return
-        try:
-            while sequence.task is None:
-                if sequence.run is not None:
-                    self._next_step(sequence, sequence.run)
-                elif sequence.queue:
-                    work = sequence.queue.popleft()
-                    if isinstance(work, ForkPoint):
-                        self._begin_fork(sequence, work)
-                    else:
-                        sequence.run = work
-                else:
-                    self._scheduler.rest(sequence)
-                    return
-        except Exception as error:
-            self._fail(sequence, error)
-
-    def _next_step(self, sequence: Sequence, run: SegmentRun) -> None:
-        if run.step == len(run.segment.steps):
-            sequence.run = None
-            run.sink(SegmentDone(tuple(sequence.ids)))
-            return
-        step, prepared = run.segment.steps[run.step], run.prepared[run.step]
-        if isinstance(step, Gen | Select):
-            self._begin_hole(sequence, step, prepared)
-        else:
-            assert isinstance(prepared, Prompt)
-            self._append(sequence, prepared)
-            run.step += 1
-
-    def _append(self, sequence: Sequence, prompt: Prompt) -> None:
-        bos = self._tokenizer.bos_id
-        if not sequence.ids and self._tokenizer.add_bos and bos is not None:
-            if not prompt.ids or prompt.ids[0] != bos:
-                sequence.append_literal(array("i", [bos]), 0)
-        if prompt.ids:
-            sequence.append_literal(prompt.ids, prompt.healable)
-        if len(sequence.ids) > self._rules.capacity:
-            raise CapacityError(
-                f"the sequence would have {len(sequence.ids)} tokens, the model's context and "
-                f"memory hold {self._rules.capacity}; shorten the text or raise `context`"
-            )
-
-    def _begin_hole(self, sequence: Sequence, hole: Gen | Select, prepared: Prepared) -> None:
-        if not sequence.ids:
-            if self._tokenizer.bos_id is None:
-                raise ValueError(
-                    f"hole {hole.name!r} stands before any text, and {self.name} has no token that "
-                    "begins a text; put some text before it"
-                )
-            sequence.append_literal(array("i", [self._tokenizer.bos_id]), 0)
-        token_bytes = self._tokenizer.token_bytes
-        prefix = heal(sequence, self._vocabulary, token_bytes, self._longest_token)
-        if isinstance(hole, Select):
-            selection = Selection(
-                sequence, hole, prefix, self._tokenizer, self._rules.capacity, self._spawn
-            )
-            sequence.task = selection
-            if selection.is_scored:
-                self._end_hole(sequence, selection.pick())
-                return
-        else:
-            assert not isinstance(prepared, Prompt)
-            generation = Generation(sequence, hole, prepared, prefix, self._rules)
-            sequence.task = generation
-            self._tell_delta(sequence, generation)
-            if generation.finish is not None:
-                self._end_hole(sequence, generation.result())
-                return
-        sequence.goal = len(sequence.ids)
-        sequence.logits_from = sequence.goal - 1
-        if sequence.computed > sequence.logits_from:
-            sequence.uncompute(sequence.logits_from)
-        self._scheduler.ready(sequence)
-
-    def _end_hole(self, sequence: Sequence, result: HoleResult) -> None:
-        run = sequence.run
-        assert run is not None
-        sequence.task = sequence.account = None
-        self._metrics.count_hole(result.usage)
-        run.step += 1
-        run.sink(HoleDone(run.step - 1, result))
-
-    def _tell_delta(self, sequence: Sequence, generation: Generation) -> None:
-        text = generation.delta()
-        if text and sequence.run is not None:
-            sequence.run.sink(TextDelta(generation.gen.name, text))
-
-    def _begin_fork(self, sequence: Sequence, fork: ForkPoint) -> None:
-        """Prefill what the branches have in common; its last id each computes for itself."""
-        sequence.goal = sequence.logits_from = len(sequence.ids) - 1
-        if sequence.computed >= sequence.goal:
-            self._give_birth(sequence, fork)
-        else:
-            sequence.task = fork
-            self._scheduler.ready(sequence)
-
-    def _give_birth(self, parent: Sequence, fork: ForkPoint) -> None:
-        for child in fork.children:
-            if child.error is None:
-                child.continue_from(parent)
-                self._scheduler.rest(child)
-                self._advance(child)
-
-    def _spawn(self, source: Sequence, length: int, tokens: array[int], branch: Branch) -> Sequence:
-        """A hidden sequence that scores a branch of a selection."""
-        child = Sequence(next(self._numbers), self._pool)
-        child.continue_from(source, length)
-        child.ids.extend(tokens)
-        child.task = branch
-        child.logits_from, child.goal = length, len(child.ids)
-        self._scheduler.ready(child)
-        return child
-
-    def _fail(self, sequence: Sequence, error: Exception) -> None:
-        """End the sequence: pages back, one terminal event for each segment under way or queued,
-        and the same for branches that were not yet born."""
-        task = sequence.task
-        if isinstance(task, Branch):
-            self._fail(task.selection.sequence, error)
-            return
-        waiting: list[SegmentRun | ForkPoint] = list(sequence.queue)
-        if sequence.run is not None:
-            waiting.insert(0, sequence.run)
-        if isinstance(task, ForkPoint):
-            waiting.insert(0, task)
-        if isinstance(task, Selection):
-            for branch in task.branches:
-                branch.task = None
-                self._scheduler.drop(branch)
-        if isinstance(task, Generation | Selection):
-            self._metrics.count_hole(task.usage)
-        self._metrics.failures += not isinstance(error, CancelledError)
-        sequence.error = sequence.error or error
-        sequence.task = sequence.run = None
-        sequence.queue.clear()
-        self._scheduler.drop(sequence)
-        for work in waiting:
-            if isinstance(work, ForkPoint):
-                for child in work.children:
-                    self._fail(child, error)
-            else:
-                _tell(work.sink, SegmentFailed(work.step, error))
+            self._lifecycle.accept(gen, token, logprob)
 
     # Checks
 
     def check_integrity(self) -> None:
         """Raise RuntimeError unless every page is accounted for."""
-        tables = [sequence.table for sequence in self._sequences.values()]
-        for sequence in self._sequences.values():
-            if isinstance(sequence.task, Selection):
-                tables.extend(branch.table for branch in sequence.task.branches)
-        held = [page for table in tables for page in table.pages]
+        held = [page for table in self._lifecycle.tables() for page in table.pages]
         tree_pages = list(self._tree.pages()) if self._tree is not None else []
-        self._pool.check_integrity(tree_pages, held + self._scheduler.held_pages())
+        self._pool.check_integrity(tree_pages, held + self._scheduler.copies.held())
         if self._tree is not None:
             self._tree.check_integrity()
 
@@ -549,11 +292,3 @@ class LocalEngine(Engine):
         self._fruitless = 0 if rows or not self._scheduler.has_work else self._fruitless + 1
         if self._fruitless > 8:
             raise RuntimeError(f"no sequence can run: {self.stats()}")
-
-
-def _tell(sink: EventSink, event: SegmentFailed) -> None:
-    """Deliver a terminal event; a sink that raises on it has nobody left to tell."""
-    try:
-        sink(event)
-    except Exception:
-        return

@@ -99,8 +99,8 @@ class Generation:
         elif prefix:
             self.matcher = rules.free_text.matcher(prefix)
         self._end_ids, self._end_rest = self._all_end_ids()
-        if self.matcher is not None:
-            self._take_forced(self.matcher)
+        if self.constrained and self.matcher is not None:
+            self._go_on(self.matcher)
 
     def end_outcome(self) -> tuple[array[int], bool]:
         """The ids whose total probability is the end outcome, and whether all that the mask refuses
@@ -128,7 +128,7 @@ class Generation:
                 if len(self._value.data) >= self._value.skip:
                     self.matcher = None
             else:
-                self._take_forced(matcher)
+                self._go_on(matcher)
         if self.budget == 0 and self.finish is None:
             context = self._base + len(self.ids) >= self._rules.capacity
             spent = len(self.ids) >= self.gen.max_tokens
@@ -161,26 +161,26 @@ class Generation:
         self.budget -= 1
         return self._value.feed(self._token_bytes[token])
 
-    def _take_forced(self, matcher: Matcher) -> None:
-        """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""
-        if not self.constrained:
-            return
+    def _go_on(self, matcher: Matcher) -> None:
+        """After an accepted id of a constrained hole: what is forced, and the end by itself."""
+        if not matcher.is_finished:
+            self._take_forced(matcher)
         if matcher.is_finished:
             self.finish = "grammar"
-            return
+
+    def _take_forced(self, matcher: Matcher) -> None:
+        """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""
         forced = matcher.forced_tokens()
         if not forced or len(forced) > self.budget:
             return
         if not matcher.accept_tokens(forced):
             raise RuntimeError("the grammar refused the tokens that it forced")
-        if not matcher.is_finished and matcher.tokens_to_finish() > self.budget - len(forced):
+        if matcher.tokens_to_finish() > self.budget - len(forced):
             matcher.rollback(len(forced))
             return
         for token in forced:
             self._append(token, 0.0)
         self.usage.forced_tokens += len(forced)
-        if matcher.is_finished:
-            self.finish = "grammar"
 
     def _all_end_ids(self) -> tuple[array[int], bool]:
         vocabulary, gen = self._rules.vocabulary, self.gen

@@ -7,13 +7,20 @@ same alone, in any batch, and after a preemption.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from sglite.options import Sampling
 from sglite.runtime.backends.base import DrawRequest
 
+if TYPE_CHECKING:
+    from sglite.grammars import Vocabulary
+    from sglite.runtime.constraints import Constraints
+    from sglite.runtime.generation import Generation
+
+_64_BITS = 0xFFFF_FFFF_FFFF_FFFF
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -32,7 +39,7 @@ def uniforms(
 
 def uniform(key: int, counter: int) -> float:
     """`uniforms` for one pair."""
-    keys = np.array([key & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
+    keys = np.array([key & _64_BITS], np.uint64)
     return float(uniforms(keys, np.array([counter], np.uint64))[0])
 
 
@@ -43,11 +50,12 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class DrawBatch:
-    """Arrays for up to `rows` draws over `mask_words` words of mask, reused in every step."""
+    """The arrays of one draw for up to `rows` generations, reused in every step."""
 
-    def __init__(self, rows: int, mask_words: int) -> None:
-        self.masks = np.zeros((rows, mask_words), np.uint32)
-        self.size = 0
+    def __init__(self, rows: int, vocabulary: Vocabulary) -> None:
+        self._text_mask = vocabulary.text_mask
+        self._masks = np.zeros((rows, vocabulary.mask_words), np.uint32)
+        self._size = 0
         self._floats = np.zeros((3, rows), np.float32)
         self._top_k = np.zeros(rows, np.int32)
         self._keys = np.zeros(rows, np.uint64)
@@ -56,30 +64,29 @@ class DrawBatch:
         self._end_start = np.zeros(rows + 1, np.int32)
         self._end_ids = array("i")
 
-    def clear(self) -> None:
-        """Begin the next step."""
-        self.size = 0
+    def load(self, drawn: Sequence[Generation], constraints: Constraints) -> None:
+        """Take the parameters and masks of these generations, one row each."""
+        self._size = len(drawn)
         del self._end_ids[:]
-
-    def add(
-        self, sampling: Sampling, key: int, counter: int, end_ids: array[int], end_rest: bool
-    ) -> None:
-        """One more row; its mask is masks[size - 1] afterwards."""
-        row = self.size
-        self._floats[:, row] = (sampling.temperature, sampling.top_p, sampling.min_p)
-        self._top_k[row] = sampling.top_k
-        self._keys[row] = key & 0xFFFF_FFFF_FFFF_FFFF
-        self._counters[row] = counter
-        self._end_rest[row] = end_rest
-        self._end_ids.extend(end_ids)
-        self._end_start[row + 1] = len(self._end_ids)
-        self.size = row + 1
+        for row, generation in enumerate(drawn):
+            gen, sampling = generation.gen, generation.gen.sampling
+            end_ids, end_rest = generation.end_outcome()
+            self._floats[0, row] = sampling.temperature
+            self._floats[1, row] = sampling.top_p
+            self._floats[2, row] = sampling.min_p
+            self._top_k[row] = sampling.top_k
+            self._keys[row] = gen.key & _64_BITS
+            self._counters[row] = len(generation.ids)
+            self._end_rest[row] = end_rest
+            self._end_ids.extend(end_ids)
+            self._end_start[row + 1] = len(self._end_ids)
+        self._fill_masks(drawn, constraints)
 
     def request(self) -> DrawRequest:
-        """The request for the rows so far; its arrays are views."""
-        n = self.size
+        """The request for what was loaded; most of its arrays are views."""
+        n = self._size
         return DrawRequest(
-            mask=self.masks[:n],
+            mask=self._masks[:n],
             temperature=self._floats[0, :n],
             top_p=self._floats[1, :n],
             top_k=self._top_k[:n],
@@ -89,3 +96,22 @@ class DrawBatch:
             end_start=self._end_start[: n + 1],
             end_rest=self._end_rest[:n],
         )
+
+    def _fill_masks(self, drawn: Sequence[Generation], constraints: Constraints) -> None:
+        masks = self._masks[: len(drawn)]
+        rows, matchers, budgets = [], [], []
+        for row, generation in enumerate(drawn):
+            if generation.matcher is None:
+                masks[row] = self._text_mask
+            else:
+                rows.append(row)
+                matchers.append(generation.matcher)
+                budgets.append(generation.budget)
+        if not rows:
+            return
+        # The matchers fill consecutive rows; beside free text that takes a copy.
+        whole = len(rows) == len(drawn)
+        filled = masks if whole else np.empty((len(rows), masks.shape[1]), np.uint32)
+        constraints.fill_masks(matchers, filled, np.array(budgets, np.int32))
+        if not whole:
+            masks[rows] = filled

@@ -21,7 +21,7 @@ from sglite.runtime.prompt import Prompt
 from sglite.runtime.segment import Segment, Usage
 
 if TYPE_CHECKING:
-    from sglite.grammars.matcher import Grammar
+    from sglite.grammars import Grammar
     from sglite.runtime.generation import Generation
     from sglite.runtime.select import Branch, Selection
 

@@ -5,6 +5,7 @@
 // prefix.
 #pragma once
 
+#include "kernel_math.h"
 #include "step.h"
 
 namespace sglite {
@@ -180,7 +181,8 @@ class Attention {
                 for (int q = 0; q < Q; ++q) {
                     const F x = set1(query[q][d]);
 #pragma GCC unroll 4
-                    for (int v = 0; v < kScoreVectors; ++v) acc[q][v] = fma(values[v], x, acc[q][v]);
+                    for (int v = 0; v < kScoreVectors; ++v)
+                        acc[q][v] = fma(values[v], x, acc[q][v]);
                 }
             }
 #pragma GCC unroll 6
@@ -197,7 +199,8 @@ class Attention {
     void softmax(int i, int query) {
         float* scores = scores_of(query);
         const int first = first_key(i) > chunk_ ? first_key(i) - chunk_ : 0;
-        const int last = last_key(i) < chunk_ + kChunkKeys - 1 ? last_key(i) - chunk_ : kChunkKeys - 1;
+        const int last =
+            last_key(i) < chunk_ + kChunkKeys - 1 ? last_key(i) - chunk_ : kChunkKeys - 1;
         const F low = set1(static_cast<float>(first));
         const F high = set1(static_cast<float>(last));
         const F none = set1(-INFINITY);
@@ -296,8 +299,8 @@ class Attention {
         for (int d = 0; d < dim_; d += kLanes) {
             store(out + d, fma(load(in + d), new_factor, mul(load(out + d), old_factor)));
         }
-        sums_[query] = first_lane(fma(set1(chunk_sums_[query]), new_factor,
-                                      mul(set1(sums_[query]), old_factor)));
+        sums_[query] = first_lane(
+            fma(set1(chunk_sums_[query]), new_factor, mul(set1(sums_[query]), old_factor)));
         peaks_[query] = peak;
     }
 
@@ -305,8 +308,8 @@ class Attention {
         const int query = i * group_ + g;
         const float* in = running_out_of(query);
         const size_t token = tokens_[i];
-        float* out = step_.attention + token * model_.attention_width() +
-                     (kv_head_ * group_ + g) * dim_;
+        float* out =
+            step_.attention + token * model_.attention_width() + (kv_head_ * group_ + g) * dim_;
         const F sum = set1(sums_[query]);
         for (int d = 0; d < dim_; d += kLanes) store(out + d, div(load(in + d), sum));
     }

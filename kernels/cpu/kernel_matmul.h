@@ -178,10 +178,11 @@ constexpr int kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};  // tokens of the til
 constexpr int kFloatTile = 4;
 
 // By tokens, in the order of kTiles; entries beyond kMaxTile are not built.
-#define SGLITE_TILE(Panel, T) (T <= kMaxTile ? multiply_int8<Panel, (T <= kMaxTile ? T : 1)> : nullptr)
-#define SGLITE_TILES(Panel)                                                                     \
-    {SGLITE_TILE(Panel, 1), SGLITE_TILE(Panel, 2), SGLITE_TILE(Panel, 3), SGLITE_TILE(Panel, 4), \
-     SGLITE_TILE(Panel, 5), SGLITE_TILE(Panel, 6), SGLITE_TILE(Panel, 7), SGLITE_TILE(Panel, 8), \
+#define SGLITE_TILE(Panel, T) \
+    (T <= kMaxTile ? multiply_int8<Panel, (T <= kMaxTile ? T : 1)> : nullptr)
+#define SGLITE_TILES(Panel)                                                                       \
+    {SGLITE_TILE(Panel, 1),  SGLITE_TILE(Panel, 2), SGLITE_TILE(Panel, 3), SGLITE_TILE(Panel, 4), \
+     SGLITE_TILE(Panel, 5),  SGLITE_TILE(Panel, 6), SGLITE_TILE(Panel, 7), SGLITE_TILE(Panel, 8), \
      SGLITE_TILE(Panel, 12), SGLITE_TILE(Panel, 16)}
 #define SGLITE_FLOAT_TILES(Function, Type) \
     {Function<Type, 1>, Function<Type, 2>, Function<Type, 3>, Function<Type, 4>}
@@ -189,12 +190,9 @@ constexpr int kFloatTile = 4;
 const PanelFunction kInt8Functions[][10] = {SGLITE_TILES(NibbleHalf), SGLITE_TILES(NibbleFloat),
                                             SGLITE_TILES(ByteHalf), SGLITE_TILES(ByteFloat2)};
 const PanelFunction kFloatFunctions[kPanelKinds][kFloatTile] = {
-    SGLITE_FLOAT_TILES(multiply_float, NibbleHalf),
-    SGLITE_FLOAT_TILES(multiply_float, NibbleFloat),
-    SGLITE_FLOAT_TILES(multiply_float, ByteHalf),
-    SGLITE_FLOAT_TILES(multiply_float, ByteFloat2),
-    SGLITE_FLOAT_TILES(multiply_plain, uint16_t),
-    SGLITE_FLOAT_TILES(multiply_plain, float)};
+    SGLITE_FLOAT_TILES(multiply_float, NibbleHalf), SGLITE_FLOAT_TILES(multiply_float, NibbleFloat),
+    SGLITE_FLOAT_TILES(multiply_float, ByteHalf),   SGLITE_FLOAT_TILES(multiply_float, ByteFloat2),
+    SGLITE_FLOAT_TILES(multiply_plain, uint16_t),   SGLITE_FLOAT_TILES(multiply_plain, float)};
 
 #undef SGLITE_TILE
 #undef SGLITE_TILES

@@ -26,12 +26,12 @@ constexpr int kChunkKeys = 256;  // attention adds up in chunks of so many keys,
 constexpr int kCacheLine = 64;
 
 enum class PanelKind : uint8_t {
-    NibbleHalf,  // 4-bit codes, scale and min in f16, one of each per 32 columns
+    NibbleHalf,   // 4-bit codes, scale and min in f16, one of each per 32 columns
     NibbleFloat,  // 4-bit codes, scale and min in f32
-    ByteHalf,  // 8-bit codes, one f16 scale per 32 columns
-    ByteFloat2,  // 8-bit codes, one f32 scale per 16 columns
-    Half,  // f16 values
-    Float,  // f32 values
+    ByteHalf,     // 8-bit codes, one f16 scale per 32 columns
+    ByteFloat2,   // 8-bit codes, one f32 scale per 16 columns
+    Half,         // f16 values
+    Float,        // f32 values
 };
 constexpr int kPanelKinds = 6;
 

@@ -9,7 +9,7 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMaxTile = 16;  // tokens that share one read of the weights
+constexpr int kMaxTile = 16;      // tokens that share one read of the weights
 constexpr int kScoreVectors = 4;  // see attention: accumulators are queries x vectors
 constexpr int kQueryTile = 6;
 
@@ -65,7 +65,8 @@ inline Codes high_nibbles(Codes a) {
 }
 template <int J>
 inline F code_to_float(Codes a) {  // code J of each lane
-    return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255)));
+    return _mm512_cvtepi32_ps(
+        _mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255)));
 }
 inline __m512i broadcast4(const int8_t* x) {
     int32_t four;

@@ -79,7 +79,8 @@ inline F round(const F& a) {
 }
 inline F scale_by_power(const F& a, const F& power) {
     return lanes([&](int i) {
-        const uint32_t bits = static_cast<uint32_t>(static_cast<int32_t>(power.lane[i]) + 127) << 23;
+        const uint32_t bits = static_cast<uint32_t>(static_cast<int32_t>(power.lane[i]) + 127)
+                              << 23;
         float scale;
         memcpy(&scale, &bits, 4);
         return a.lane[i] * scale;
@@ -142,7 +143,8 @@ inline I dot_nibbles(const I& acc, const Codes& w, const int8_t* x) {
     I out;
     for (int i = 0; i < kLanes; ++i) {
         const uint8_t* code = w.code + 4 * i;
-        out.lane[i] = acc.lane[i] + code[0] * x[0] + code[1] * x[1] + code[2] * x[2] + code[3] * x[3];
+        out.lane[i] =
+            acc.lane[i] + code[0] * x[0] + code[1] * x[1] + code[2] * x[2] + code[3] * x[3];
     }
     return out;
 }

@@ -93,30 +93,32 @@ class PagePool:
 
 
 class PageCopies:
-    """Copies to make before the next forward pass. Both sides stay referenced until then, so no
-    source is overwritten and no destination handed out twice."""
+    """Copies to make before the next forward pass. The sources stay referenced until then, so none
+    is overwritten before it was copied."""
 
     def __init__(self, pool: PagePool) -> None:
         self._pool = pool
-        self._pairs: list[tuple[int, int]] = []
+        self._source_of: dict[int, int] = {}
 
     def add(self, source: int, destination: int) -> None:
-        """Plan to copy a page."""
+        """Plan to copy a page. Whoever was to get `destination` before has given it back."""
         self._pool.retain(source)
-        self._pool.retain(destination)
-        self._pairs.append((source, destination))
+        before = self._source_of.pop(destination, None)
+        if before is not None:
+            self._pool.release(before)
+        self._source_of[destination] = source
 
     def flush(self, copy: Callable[[npt.NDArray[np.int32]], None]) -> None:
-        """Make the copies with `copy` (int32 [N, 2]) and let go of the pages."""
-        if not self._pairs:
+        """Make the copies with `copy` (int32 [N, 2]) and let go of the sources."""
+        if not self._source_of:
             return
         try:
-            copy(np.array(self._pairs, np.int32))
+            copy(np.array([(s, d) for d, s in self._source_of.items()], np.int32))
         finally:
             for page in self.held():
                 self._pool.release(page)
-            self._pairs.clear()
+            self._source_of.clear()
 
     def held(self) -> list[int]:
-        """The pages of the pending copies, one entry a reference."""
-        return [page for pair in self._pairs for page in pair]
+        """The sources of the pending copies, one entry a reference."""
+        return list(self._source_of.values())

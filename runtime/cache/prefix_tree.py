@@ -106,13 +106,15 @@ class PrefixTree:
         above = parent or self.root
         node = above.children.get(key)
         self._clock += 1
-        if node is None:
-            node = Node(key, page, above)
-            above.children[key] = node
-            insort(above.sorted_keys, key)
-            self._pool.enter_tree(page)
-            self._queue(node)
+        if node is not None:
+            self._use(node)
+            return node
+        node = Node(key, page, above)
+        above.children[key] = node
+        insort(above.sorted_keys, key)
+        self._pool.enter_tree(page)
         self._use(node)
+        self._queue(node)
         return node
 
     def evict(self) -> bool:

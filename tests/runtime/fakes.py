@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -172,12 +172,12 @@ class FakeMatcher:
         return ids if rests == [common] else ids[:-2]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rests(words: tuple[bytes, ...], done: bytes) -> list[bytes]:
     return [w[len(done) :] for w in words if w.startswith(done) and w != done]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _least(words: tuple[bytes, ...], done: bytes) -> int:
     if done in words:
         return 0
