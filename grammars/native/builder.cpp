@@ -1,6 +1,8 @@
 #include "builder.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace sglite {
 namespace {
@@ -204,13 +206,54 @@ class Builder::Layout {
             at = node();
             link(from, at);
         }
+        const int32_t first = at;
+        std::vector<int32_t> copies;  // where the nodes of each copy begin; the first is its end
         for (int i = e.min; i < e.max; ++i) {
             const int32_t next = node();
+            copies.push_back(next);
             link(at, to);
             lay(e.parts[0], at, next);
             at = next;
         }
+        if (!copies.empty() && always_reads(e.parts[0])) mark_alike(first, copies);
         link(at, to);
+    }
+
+    // Whether every match has at least one byte, as far as is plain to see, in nodes of this rule.
+    bool always_reads(int id) const {
+        const Expression& e = builder_.expressions_[id];
+        const auto reads = [&](int part) { return always_reads(part); };
+        switch (e.kind) {
+            case Kind::kLiteral:
+                return !e.bytes.empty();
+            case Kind::kCharacters:
+            case Kind::kBytes:
+                return true;
+            case Kind::kSequence:
+                return std::any_of(e.parts.begin(), e.parts.end(), reads);
+            case Kind::kChoice:
+                return std::all_of(e.parts.begin(), e.parts.end(), reads);
+            default:
+                return false;
+        }
+    }
+
+    // The copies of a repetition have the same nodes in the same order. With k copies to come,
+    // k bytes cannot exhaust them, so up to there each node is like that of the first copy.
+    void mark_alike(int32_t first, const std::vector<int32_t>& copies) {
+        network_.copies.push_back({copies[0], static_cast<int32_t>(network_.nodes.size())});
+        const auto count = static_cast<int32_t>(copies.size());
+        for (int32_t i = 0; i < count; ++i) {
+            const auto end =
+                i + 1 < count ? copies[i + 1] : static_cast<int32_t>(network_.nodes.size());
+            const int32_t left = count - 1 - i;
+            network_.nodes[copies[i]].like = first;
+            network_.nodes[copies[i]].like_for = left;
+            for (int32_t at = copies[i] + 1; i > 0 && at < end; ++at) {
+                network_.nodes[at].like = copies[0] + (at - copies[i]);
+                network_.nodes[at].like_for = left;
+            }
+        }
     }
 
     void lay_automaton(const Expression& e, int32_t from, int32_t to) {

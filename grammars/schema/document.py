@@ -29,6 +29,7 @@ ASSERTIONS = frozenset(
         "format",
         "properties",
         "required",
+        "patternProperties",
         "additionalProperties",
         "items",
         "prefixItems",
@@ -52,7 +53,6 @@ _UNSUPPORTED = frozenset(
         "maxContains",
         "minProperties",
         "maxProperties",
-        "patternProperties",
         "propertyNames",
         "dependencies",
         "dependentRequired",
@@ -70,7 +70,6 @@ _UNSUPPORTED = frozenset(
 _VACUOUS: dict[str, tuple[Any, ...]] = {
     "uniqueItems": (False,),
     "minProperties": (0,),
-    "patternProperties": ({},),
     "dependencies": ({},),
     "dependentRequired": ({},),
     "dependentSchemas": ({},),
@@ -92,6 +91,11 @@ class Place:
 
     def __hash__(self) -> int:
         return hash(self.pointer)
+
+    @property
+    def key(self) -> str:
+        """The last part of the pointer: the name under which the schema stands."""
+        return self.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
     def at(self, *keys: str | int) -> str:
         """The pointer of something inside of this schema."""

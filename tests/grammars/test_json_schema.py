@@ -93,6 +93,7 @@ def _deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "properties": st.dictionaries(st.sampled_from("ab"), inner),
             "required": st.lists(st.sampled_from("abz"), unique=True),
             "additionalProperties": inner,
+            "patternProperties": st.dictionaries(st.sampled_from(["a", "^[ab]", "z$"]), inner),
         },
     )
     arrays = st.fixed_dictionaries(
@@ -288,7 +289,8 @@ def test_every_day_of_the_calendar(vocab: Vocabulary) -> None:
         ({"contains": {}}, "/contains"),
         ({"minProperties": 1}, "/minProperties"),
         ({"maxProperties": 1}, "/maxProperties"),
-        ({"patternProperties": {"a": True}}, "/patternProperties"),
+        ({"patternProperties": {"(?=a)": True}}, "/patternProperties/(?=a)"),
+        ({"patternProperties": {"[a": 1}}, "/patternProperties/[a"),
         ({"propertyNames": {"maxLength": 1}}, "/propertyNames"),
         ({"dependencies": {"a": ["b"]}}, "/dependencies"),
         ({"dependentRequired": {"a": ["b"]}}, "/dependentRequired"),
