@@ -524,7 +524,6 @@ def test_real_grammars_over_the_small_vocabulary():
             assert value["no"] in ("ab", 1)
             assert record.usage.forced_tokens > 3
     assert outcomes[0] == outcomes[1]
-    assert engines[1].stats()["preemptions"] > 0
 
 
 # Threads
