@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 import sglite as sgl
 
 QUESTIONS = [
-    "What is the capital of Norway?",
+    "What is the capital of France?",
     "Name one thing to see there.",
-    "Say that in five words.",
+    "How tall is it?",
 ]
 
 
 @sgl.function
 def conversation(s: sgl.State, questions: Iterable[str]) -> None:
-    s += sgl.system("You are a friendly guide. Answer in one or two sentences.")
+    s += sgl.system("You are a helpful assistant.")
     for question in questions:
         s += sgl.user(question)
         s += sgl.assistant(sgl.gen("answer", max_tokens=60))

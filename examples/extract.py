@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 import sglite as sgl
 
@@ -18,18 +19,49 @@ DATA = Path(__file__).parent / "data"
 
 
 class Order(BaseModel):
-    """What every letter is turned into. The model cannot write anything else."""
+    """What every letter becomes. The model cannot write anything else."""
 
-    order_number: str
-    sender: str
-    article: str
-    quantity: int
-    paid: bool
+    order_number: str = Field(pattern=r"^[A-Z]{2}-[0-9]{5}$")
+    customer: str = Field(max_length=40)
+    quantity: int = Field(ge=1, le=999)
+    article: str = Field(max_length=40)
+    payment: Literal["paid", "open"]
+
+
+# Letters with their records: a small model learns from them what we want.
+SAMPLES = {
+    "Hello, we order nine garden chairs, model Luna, number PL-30871. The bill was paid last week. "
+    "Yours, Erik Lund, Lund Gardens": Order(
+        order_number="PL-30871",
+        customer="Erik Lund",
+        quantity=9,
+        article="garden chair Luna",
+        payment="paid",
+    ),
+    "Order WD-11206: one oak table T2. I pay when it is here. Maria Costa": Order(
+        order_number="WD-11206",
+        customer="Maria Costa",
+        quantity=1,
+        article="oak table T2",
+        payment="open",
+    ),
+    "Dear Sirs, I confirm our order FT-55310 of 18 towels. I sent you the money yesterday. "
+    "Kenji Mori": Order(
+        order_number="FT-55310",
+        customer="Kenji Mori",
+        quantity=18,
+        article="towel",
+        payment="paid",
+    ),
+}
 
 
 @sgl.function
 def read_order(s: sgl.State, letter: str) -> None:
     s += sgl.system("You turn letters into records. Copy names and numbers letter for letter.")
+    for sample, record in SAMPLES.items():
+        s += sgl.user(sample)
+        s += sgl.assistant(json.dumps(record.model_dump()))
     s += sgl.user(letter)
     s += sgl.assistant(sgl.gen("order", Order, max_tokens=160))
 
@@ -44,7 +76,7 @@ def extract_letter(path: Path) -> None:
 
 def extract_batch(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    # Rows run together: the system text is computed once, and a failing row stops no other.
+    # Rows run together: what they share is computed once, and a failing row stops no other.
     rows = read_order.run_batch([json.loads(line) for line in lines], errors="return")
     print(f"{path.name}: {len(rows)} letters")
     for row in rows:

@@ -1,44 +1,43 @@
-"""One text, several questions about it at the same time.
+"""Branches that go on from one shared state.
 
-The branches go on from one shared state: the text is read once, and they are answered together.
+What they share is computed once, and they are written together.
 
     python examples/fork.py
+    python examples/fork.py "good sleep" "fresh air"
 """
 
 from __future__ import annotations
 
+import sys
+
 import sglite as sgl
 
-REVIEW = """\
-We stayed three nights at the Harbour Inn. The room was small but very clean, and from the window
-we saw the fishing boats come in. Breakfast was the best part: fresh bread, smoked fish and strong
-coffee. The bus to the city stops at the door, yet it runs only once an hour, and on Sunday it does
-not run at all. For 90 euros a night we would come again, but next time with a car."""
-ASPECTS = ["room", "breakfast", "bus", "price"]
+TIPS = ["a balanced diet", "regular exercise", "enough sleep"]
 
 
 @sgl.function
-def read_review(s: sgl.State, review: str) -> None:
-    s += f"Review:\n{review}\n\nWhat the review says:\n"
-    branches = s.fork(len(ASPECTS))
-    for aspect, branch in zip(ASPECTS, branches, strict=True):
-        branch += f"The {aspect}:" + sgl.gen("comment", max_tokens=24, stop=["\n", "."])
-        branch += f".\nIn one word, the {aspect} was" + sgl.select("verdict", [" good", " bad"])
-    s.join(branches)  # each variable becomes a list, in the order of the branches
-    likes = s["verdict"].count(" good")
-    s += f"{likes} of {len(ASPECTS)} things were good. All in all, the guest"
-    s += sgl.gen("summary", max_tokens=24, stop=["\n", "."])
+def advice(s: sgl.State, tips: list[str]) -> None:
+    s += sgl.user("How do I stay healthy?")
+    s += sgl.assistant(f"These help: {', '.join(tips)}.")
+    branches = s.fork(len(tips))
+    for tip, branch in zip(tips, branches, strict=True):
+        branch += sgl.user(f"Why {tip}? Answer in one sentence.")
+        branch += sgl.assistant(sgl.gen("reason", max_tokens=48, stop="."))
+    s.join(branches)  # the variables of the branches become lists, in their order
+    s += sgl.user("Which of these matters most to you?")
+    s += sgl.assistant("To me it is " + sgl.select("choice", tips) + ".")
 
 
-def main() -> None:
-    row = read_review.run(REVIEW)
-    for aspect, comment, verdict in zip(ASPECTS, row["comment"], row["verdict"], strict=True):
-        print(f"{aspect:10} {verdict.strip():5} {comment.strip()}")
-    print(f"The guest {row['summary'].strip()}.")
+def main(tips: list[str]) -> None:
+    row = advice.run(tips or TIPS)
+    for tip, reason in zip(tips or TIPS, row["reason"], strict=True):
+        print(f"{tip}: {reason.strip()}.")
+    for tip, probability in (row.meta("choice").distribution or {}).items():
+        print(f"  {probability:4.0%} {tip}")
     usage = row.usage
     print(f"{usage.prompt_tokens} tokens read, {usage.cached_tokens} of them reused")
 
 
 if __name__ == "__main__":
     with sgl.Model("smollm2") as model, sgl.use(model):
-        main()
+        main(sys.argv[1:])

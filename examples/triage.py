@@ -18,16 +18,25 @@ MESSAGES = [
     "The invoice has the wrong amount on it.",
 ]
 EXAMPLES = """\
-Each message belongs to one class: billing, delivery or praise.
-
-Message: Why is there a fee of five euros on my bill?
-Class: billing
+Each message belongs to one class: delivery, praise, billing.
 
 Message: The courier left the box in the rain.
 Class: delivery
 
 Message: Wonderful people, I will tell my friends.
 Class: praise
+
+Message: Why is there a fee of five euros on my bill?
+Class: billing
+
+Message: I still wait for my package, it should have come last week.
+Class: delivery
+
+Message: I love it, great work!
+Class: praise
+
+Message: You took the money from my card two times.
+Class: billing
 
 """
 

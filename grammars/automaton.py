@@ -142,6 +142,28 @@ class Length:
         return state >= self._low
 
 
+class Not:
+    """The texts that another machine does not accept."""
+
+    def __init__(self, inner: Machine) -> None:
+        self._inner = inner
+
+    def sets(self) -> Iterable[Ranges]:
+        return self._inner.sets()
+
+    def start(self) -> Hashable:
+        return self._inner.start()
+
+    def step(self, state: object, code: int) -> Hashable | None:
+        if state is _LOST:
+            return _LOST
+        after = self._inner.step(state, code)
+        return _LOST if after is None else after
+
+    def accepts(self, state: object) -> bool:
+        return state is _LOST or not self._inner.accepts(state)
+
+
 class OtherThan:
     """Every text but the given ones."""
 
@@ -165,6 +187,7 @@ class OtherThan:
         return state not in self._words
 
 
+_LOST: Hashable = object()
 _AWAY = "\ud800"  # no text holds a lone surrogate
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -91,7 +92,7 @@ def atoms(sets: Iterable[Ranges]) -> list[Ranges]:
             ends.setdefault(high + 1, []).append(i)
     inside: set[int] = set()
     parts: dict[frozenset[int], list[tuple[int, int]]] = {}
-    for low, behind in zip(borders, borders[1:], strict=False):
+    for low, behind in itertools.pairwise(borders):
         inside.difference_update(ends.get(low, ()))
         inside.update(starts.get(low, ()))
         if low != _SURROGATES[0]:

@@ -56,7 +56,7 @@ class Matcher:
         not be finished within the rest, by its bound, is forbidden. Raises TypeError for an array
         of another type or layout, ValueError for another length or a negative budget.
         """
-        _check_mask(mask, 1)
+        check_mask(mask, 1)
         if budget is not None and budget < 0:
             raise ValueError(f"the budget must be >= 0 tokens, got {budget}")
         self._native.fill_mask(mask, -1 if budget is None else min(budget, 2**31 - 1))
@@ -155,7 +155,8 @@ def _whole_characters(text: bytes) -> bytes:
     return b""
 
 
-def _check_mask(mask: object, dimensions: int) -> None:
+def check_mask(mask: object, dimensions: int) -> None:
+    """Raises TypeError unless `mask` is a writeable, C-contiguous uint32 array."""
     if not isinstance(mask, np.ndarray) or mask.dtype != np.uint32:
         kind = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
         raise TypeError(f"a mask is a numpy array of uint32, got {kind}")
@@ -174,9 +175,15 @@ def fill_masks(
     masks: uint32 `[B, ceil(V / 32)]`; budgets: int32 `[B]`, -1 for none. All matchers have
     vocabularies of one size. Raises TypeError and ValueError as `fill_mask` does.
     """
-    _check_mask(masks, 2)
+    check_mask(masks, 2)
     budgets = np.ascontiguousarray(budgets, dtype=np.int32)
-    _native.fill_masks([m._native for m in matchers], masks, budgets)
+    if all(type(m) is Matcher for m in matchers):
+        _native.fill_masks([m._native for m in matchers], masks, budgets)
+        return
+    if not len(matchers) == len(masks) == len(budgets):
+        raise ValueError("fill_masks needs a row of masks and a budget per matcher")
+    for matcher, mask, budget in zip(matchers, masks, budgets, strict=True):
+        matcher.fill_mask(mask, None if budget < 0 else int(budget))
 
 
 def build(builder: _native.Builder, root: int, vocabulary: Vocabulary) -> Grammar:

@@ -8,6 +8,7 @@ from sglite.errors import GrammarError
 from sglite.grammars import _native
 from sglite.grammars.lowering import Spelling, lower_full
 from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.outlines import compile_with_outlines
 from sglite.grammars.regex_syntax import parse
 from sglite.grammars.vocabulary import Vocabulary
 
@@ -19,10 +20,13 @@ def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native
 
     Raises GrammarError, its pointer the position, for what is not regular (lookaround,
     backreferences, word boundaries, possessive and atomic groups), for a pattern that matches
-    nothing, and for a vocabulary without a token for some single byte that it can use.
+    nothing, and for a vocabulary without a token for some single byte that it can use. The engine
+    "outlines" leaves all of it to the package outlines-core (extra `sglite[outlines]`).
     """
     if engine == "outlines":
-        raise GrammarError("the outlines engine is not available in this version; use 'native'")
+        return vocab.compiled(
+            ("regex", "outlines", pattern), lambda: compile_with_outlines(pattern, vocab)
+        )
     if engine != "native":
         raise GrammarError(f"unknown engine {engine!r}; known: 'native', 'outlines'")
 

@@ -137,7 +137,7 @@ class _Parser:
                 continue
             if self.peek() == "+" and self.python:
                 self.refuse("a possessive quantifier is not regular; drop the '+'")
-            if self.peek() and self.peek() in "*+" or self.braces_follow():
+            if (self.peek() and self.peek() in "*+") or self.braces_follow():
                 self.refuse("a quantifier of a quantifier")
         return part
 
@@ -262,7 +262,7 @@ class _Parser:
             return Anchor(at_end=letter == "Z")
         if letter and letter in "bB":
             self.refuse("a word boundary is not supported", start)
-        if letter and letter in "123456789" or (letter == "k" and not self.python):
+        if (letter and letter in "123456789") or (letter == "k" and not self.python):
             self.refuse("a backreference is not regular", start)
         return Chars(self.cased(self.escaped_set(start)))
 

@@ -21,7 +21,18 @@ from sglite.grammars.vocabulary import Vocabulary
 GrammarFormat = Literal["gbnf", "lark"]
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
-_ESCAPES = {"n": 10, "r": 13, "t": 9, "\\": 92, '"': 34, "[": 91, "]": 93, "-": 45, "^": 94, "/": 47}
+_ESCAPES = {
+    "n": 10,
+    "r": 13,
+    "t": 9,
+    "\\": 92,
+    '"': 34,
+    "[": 91,
+    "]": 93,
+    "-": 45,
+    "^": 94,
+    "/": 47,
+}
 _HEX_LENGTH = {"x": 2, "u": 4, "U": 8}
 _MAX_COUNT = 100_000
 
@@ -207,7 +218,11 @@ class _Reader:
             return _ESCAPES[letter]
         length = _HEX_LENGTH.get(letter)
         digits = self.text[self.at : self.at + (length or 0)]
-        if length is None or len(digits) < length or not set(digits) <= set("0123456789abcdefABCDEF"):
+        if (
+            length is None
+            or len(digits) < length
+            or not set(digits) <= set("0123456789abcdefABCDEF")
+        ):
             self.refuse(f"unknown escape \\{letter}", begin)
         self.at += length
         code = int(digits, 16)
@@ -222,7 +237,10 @@ class _Reader:
             if self.at >= len(self.text) or self.text[self.at] == "\n":
                 self.refuse("brackets are not closed", begin)
             low = high = self.character()
-            if self.text[self.at : self.at + 1] == "-" and self.text[self.at + 1 : self.at + 2] != "]":
+            if (
+                self.text[self.at : self.at + 1] == "-"
+                and self.text[self.at + 1 : self.at + 2] != "]"
+            ):
                 self.at += 1
                 if self.at >= len(self.text):
                     self.refuse("brackets are not closed", begin)

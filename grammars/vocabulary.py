@@ -66,8 +66,9 @@ class Vocabulary:
         it there are no forced tokens. Raises TypeError for tokens that are not bytes, ValueError
         for ids outside the vocabulary.
         """
-        listed = [bytes(t) if isinstance(t, bytearray | memoryview) else t for t in tokens]
-        for i, token in enumerate(listed):
+        listed = list(tokens)
+        checked: list[object] = [*tokens]
+        for i, token in enumerate(checked):
             if not isinstance(token, bytes):
                 raise TypeError(f"token {i} is {type(token).__name__}, expected bytes")
         eos = sorted({int(i) for i in eos_ids})

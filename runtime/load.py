@@ -6,7 +6,7 @@ import os
 
 from sglite.errors import ModelError
 from sglite.grammars import Vocabulary
-from sglite.runtime.backends.cpu import CpuBackend, KvDtype, bytes_per_page
+from sglite.runtime.backends.cpu import CpuBackend, page_bytes
 from sglite.runtime.engine import LocalEngine
 from sglite.runtime.engines.base import Engine
 from sglite.runtime.models.config import ModelConfig
@@ -25,7 +25,7 @@ def load_engine(
     threads: int | None = None,
     context: int | None = None,
     kv_memory: int | None = None,
-    kv_dtype: KvDtype = "f16",
+    kv_dtype: str = "f16",
     prefix_cache: bool | str | os.PathLike[str] = True,
 ) -> Engine:
     """Build the engine for `name` (a known name, a path or hf:ORG/REPO/FILE).
@@ -46,7 +46,7 @@ def load_engine(
     config = ModelConfig.from_gguf(gguf)
     tokenizer = Tokenizer.from_gguf(gguf)
     memory = default_kv_memory() if kv_memory is None else kv_memory
-    page = bytes_per_page(config, kv_dtype)
+    page = page_bytes(config, kv_dtype)
     if memory < page:
         raise ValueError(f"kv_memory={memory} bytes holds no page; one page takes {page} bytes")
     runner = CpuBackend(gguf, config, threads=threads, pages=memory // page, kv_dtype=kv_dtype)

@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 class Model:
     """A model with its engine, in this process. Close it, or use it in a `with`, to free it.
 
-    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`. `threads` None: one
-    per core. `context` None: what the model was made for. `kv_memory` in bytes, None: a share of
-    the machine's. `prefix_cache`: True, False, or a path to keep it in.
+    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`; a known name is
+    fetched on first use. `threads` None: one per core. `context`: most tokens of one sequence,
+    None: what the model was made for. `kv_memory` in bytes, None: a share of the machine's.
+    `prefix_cache` False computes every prompt anew.
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
     gets some valid text.
 
-    Raises ModelError for a model that cannot be found or read.
+    Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
+    range.
     """
 
     def __init__(
@@ -44,22 +46,18 @@ class Model:
         prefix_cache: bool | str | PathLike[str] = True,
         script: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = fspath(name)
-        self.engine: Engine
-        self._chat: ChatTemplate | None = None
-        self._lock = threading.Lock()
-        self.closed = False
         if backend == "scripted":
             from sglite.runtime.engines.scripted import ScriptedEngine
 
-            self.engine = ScriptedEngine(script)
-        elif script is not None:
+            self._adopt(ScriptedEngine(fspath(name), script=script))
+            return
+        if script is not None:
             raise ValueError(f"script= is for backend='scripted', not for {backend!r}")
-        else:
-            from sglite.runtime.load import load_engine
+        from sglite.runtime.load import load_engine
 
-            self.engine = load_engine(
-                self.name,
+        self._adopt(
+            load_engine(
+                fspath(name),
                 backend=backend,
                 threads=threads,
                 context=context,
@@ -67,8 +65,16 @@ class Model:
                 kv_dtype=kv_dtype,
                 prefix_cache=prefix_cache,
             )
+        )
+
+    def _adopt(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name = engine.name
+        self.closed = False
+        self._chat: ChatTemplate | None = None
+        self._lock = threading.Lock()
         # Also ends the engine's thread at exit, before the interpreter is taken down under it.
-        self._shutdown = weakref.finalize(self, self.engine.shutdown)
+        self._shutdown = weakref.finalize(self, engine.shutdown)
 
     @property
     def path(self) -> str | None:

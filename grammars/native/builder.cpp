@@ -1,6 +1,8 @@
 #include "builder.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace sglite {
 namespace {
@@ -62,8 +64,7 @@ int Builder::repeat(int part, int min, int max) {
 }
 
 int Builder::automaton(int states, int start, const std::vector<int>& accepting,
-                       const std::vector<std::tuple<int, int, Ranges>>& edges,
-                       Spelling spelling) {
+                       const std::vector<std::tuple<int, int, Ranges>>& edges, Spelling spelling) {
     const auto inside = [&](int state) {
         if (state < 0 || state >= states) throw std::invalid_argument("no such automaton state");
         return state;
@@ -114,7 +115,7 @@ void Builder::define(int rule, int body) {
 // Lays expressions out between two nodes that exist already. No layout adds an edge into `from`
 // or out of `to` (unless they are the same node), so alternatives may share both.
 class Builder::Layout {
-public:
+  public:
     explicit Layout(const Builder& builder) : builder_(builder) {}
 
     Network run(int root) {
@@ -134,7 +135,7 @@ public:
         return std::move(network_);
     }
 
-private:
+  private:
     int32_t node() {
         network_.nodes.emplace_back();
         network_.nodes.back().object = object_;
@@ -205,13 +206,54 @@ private:
             at = node();
             link(from, at);
         }
+        const int32_t first = at;
+        std::vector<int32_t> copies;  // where the nodes of each copy begin; the first is its end
         for (int i = e.min; i < e.max; ++i) {
             const int32_t next = node();
+            copies.push_back(next);
             link(at, to);
             lay(e.parts[0], at, next);
             at = next;
         }
+        if (!copies.empty() && always_reads(e.parts[0])) mark_alike(first, copies);
         link(at, to);
+    }
+
+    // Whether every match has at least one byte, as far as is plain to see, in nodes of this rule.
+    bool always_reads(int id) const {
+        const Expression& e = builder_.expressions_[id];
+        const auto reads = [&](int part) { return always_reads(part); };
+        switch (e.kind) {
+            case Kind::kLiteral:
+                return !e.bytes.empty();
+            case Kind::kCharacters:
+            case Kind::kBytes:
+                return true;
+            case Kind::kSequence:
+                return std::any_of(e.parts.begin(), e.parts.end(), reads);
+            case Kind::kChoice:
+                return std::all_of(e.parts.begin(), e.parts.end(), reads);
+            default:
+                return false;
+        }
+    }
+
+    // The copies of a repetition have the same nodes in the same order. With k copies to come,
+    // k bytes cannot exhaust them, so up to there each node is like that of the first copy.
+    void mark_alike(int32_t first, const std::vector<int32_t>& copies) {
+        network_.copies.push_back({copies[0], static_cast<int32_t>(network_.nodes.size())});
+        const auto count = static_cast<int32_t>(copies.size());
+        for (int32_t i = 0; i < count; ++i) {
+            const auto end =
+                i + 1 < count ? copies[i + 1] : static_cast<int32_t>(network_.nodes.size());
+            const int32_t left = count - 1 - i;
+            network_.nodes[copies[i]].like = first;
+            network_.nodes[copies[i]].like_for = left;
+            for (int32_t at = copies[i] + 1; i > 0 && at < end; ++at) {
+                network_.nodes[at].like = copies[0] + (at - copies[i]);
+                network_.nodes[at].like_for = left;
+            }
+        }
     }
 
     void lay_automaton(const Expression& e, int32_t from, int32_t to) {
@@ -283,8 +325,10 @@ private:
                 }
                 return;
             }
-            case Kind::kCharacters: return lay_fragment(e.fragment, from, to);
-            case Kind::kBytes: return edge(from, {0x00, 0xFF}, to);
+            case Kind::kCharacters:
+                return lay_fragment(e.fragment, from, to);
+            case Kind::kBytes:
+                return edge(from, {0x00, 0xFF}, to);
             case Kind::kSequence: {
                 if (e.parts.empty()) return link(from, to);
                 int32_t at = from;
@@ -298,10 +342,14 @@ private:
             case Kind::kChoice:
                 for (const int part : e.parts) lay(part, from, to);
                 return;
-            case Kind::kRepeat: return lay_repeat(e, from, to);
-            case Kind::kAutomaton: return lay_automaton(e, from, to);
-            case Kind::kFreeOrder: return lay_free_order(e, from, to);
-            case Kind::kCall: return call(from, e.start, to);
+            case Kind::kRepeat:
+                return lay_repeat(e, from, to);
+            case Kind::kAutomaton:
+                return lay_automaton(e, from, to);
+            case Kind::kFreeOrder:
+                return lay_free_order(e, from, to);
+            case Kind::kCall:
+                return call(from, e.start, to);
         }
     }
 

@@ -14,13 +14,13 @@ namespace sglite {
 
 // Expressions are numbered in the order of their making and may be used any number of times.
 class Builder {
-public:
+  public:
     int literal(std::string bytes);
     int characters(Ranges ranges, Spelling spelling);
     int any_bytes();
     int sequence(std::vector<int> parts);
-    int choice(std::vector<int> parts);           // of none: matches nothing
-    int repeat(int part, int min, int max);       // max -1: without end
+    int choice(std::vector<int> parts);      // of none: matches nothing
+    int repeat(int part, int min, int max);  // max -1: without end
     // A finite automaton over characters: edges are (from, to, ranges).
     int automaton(int states, int start, const std::vector<int>& accepting,
                   const std::vector<std::tuple<int, int, Ranges>>& edges, Spelling spelling);
@@ -29,15 +29,25 @@ public:
     int free_order(const std::vector<std::pair<int, bool>>& items, int extra, int separator,
                    int close);
 
-    int rule(std::string name);       // declares a rule, to be defined later
-    int call(int rule);               // the expression that stands for it
+    int rule(std::string name);  // declares a rule, to be defined later
+    int call(int rule);          // the expression that stands for it
     void define(int rule, int body);
 
     // Throws Refused where a rule lacks a definition or the network grows beyond the limit.
     Network lay_out(int root) const;
 
-private:
-    enum class Kind { kLiteral, kCharacters, kBytes, kSequence, kChoice, kRepeat, kAutomaton, kFreeOrder, kCall };
+  private:
+    enum class Kind {
+        kLiteral,
+        kCharacters,
+        kBytes,
+        kSequence,
+        kChoice,
+        kRepeat,
+        kAutomaton,
+        kFreeOrder,
+        kCall
+    };
     struct Expression {
         Kind kind;
         std::vector<int> parts{};

@@ -54,7 +54,8 @@ ByteClass hex_digits(uint32_t low, uint32_t high) {
     const auto add = [&](uint32_t from, uint32_t to, char base) {
         const uint32_t a = std::max(low, from), b = std::min(high, to);
         if (a > b) return;
-        bytes.push_back({static_cast<uint8_t>(base + (a - from)), static_cast<uint8_t>(base + (b - from))});
+        bytes.push_back(
+            {static_cast<uint8_t>(base + (a - from)), static_cast<uint8_t>(base + (b - from))});
     };
     add(0, 9, '0');
     add(10, 15, 'A');
@@ -145,7 +146,7 @@ void json(uint32_t low, uint32_t high, bool any, std::vector<ByteSequence>& out)
 
 // Makes nodes for a set of sequences; equal sets of remainders share one node.
 class FragmentBuilder {
-public:
+  public:
     explicit FragmentBuilder(Fragment& fragment) : fragment_(fragment) {}
 
     void connect(int from, const std::vector<ByteSequence>& sequences) {
@@ -159,7 +160,7 @@ public:
         }
     }
 
-private:
+  private:
     int node_for(std::vector<ByteSequence>& rests) {
         if (rests.front().empty()) return 1;  // no spelling of a character is a prefix of another
         std::sort(rests.begin(), rests.end());

@@ -21,7 +21,7 @@ class Matcher;
 
 // Immutable for its users; inside, states and masks are found lazily under a lock.
 class Grammar : public std::enable_shared_from_this<Grammar> {
-public:
+  public:
     // Throws Refused.
     Grammar(std::shared_ptr<const Vocabulary> vocabulary, Network network, bool check_bytes);
 
@@ -31,7 +31,7 @@ public:
     // For reports: nodes and byte edges of the network.
     std::pair<size_t, size_t> shape() const;
 
-private:
+  private:
     friend class Matcher;
 
     std::shared_ptr<const Vocabulary> vocabulary_;
@@ -44,7 +44,7 @@ private:
 
 // Not thread-safe by itself; matchers of one grammar may be used by different threads.
 class Matcher {
-public:
+  public:
     Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix);
 
     // `mask` has mask_words() words. Throws std::invalid_argument for another length.
@@ -53,7 +53,8 @@ public:
     bool accept(int32_t id);
     // All or nothing.
     bool accept_all(std::span<const int32_t> ids);
-    // Takes back the last `count` accepted ids. Throws std::invalid_argument for more than there are.
+    // Takes back the last `count` accepted ids. Throws std::invalid_argument for more than there
+    // are.
     void rollback(size_t count);
 
     bool is_complete() const;
@@ -70,7 +71,7 @@ public:
 
     static constexpr size_t kMaxForced = 4096;
 
-private:
+  private:
     struct Position {
         std::shared_ptr<States> states;
         StateId state;

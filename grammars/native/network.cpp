@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -57,8 +58,8 @@ int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
             for (int value = from; value <= edge.bytes.high + 1; ++value) {
                 if (value <= edge.bytes.high && !barred[value]) continue;
                 if (from < value) {
-                    kept.push_back({{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)},
-                                    edge.to});
+                    kept.push_back(
+                        {{static_cast<uint8_t>(from), static_cast<uint8_t>(value - 1)}, edge.to});
                 }
                 if (value <= edge.bytes.high) used = value;
                 from = value + 1;
@@ -72,7 +73,7 @@ int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
 // For nodes inside literal text: the nodes of the same rule that one token of several bytes
 // reaches. It is enough to find some of them: costs stay consistent bounds.
 class Hops {
-public:
+  public:
     Hops(const Network& network, const Trie& trie) : network_(network), trie_(trie) {}
 
     std::vector<int32_t> from(int32_t node) {
@@ -84,7 +85,7 @@ public:
         return std::move(found_);
     }
 
-private:
+  private:
     static constexpr size_t kMaxVisits = 512;
 
     void visit(int32_t at, uint32_t spelled) {
@@ -133,26 +134,76 @@ int32_t cost_of(const Network& network, int32_t at, const std::vector<int32_t>& 
     return best;
 }
 
-// The least solution, by sweeps in alternating directions: costs only ever fall.
+// For each node, the nodes whose cost is computed from its own; an array of lists in one piece.
+class Dependents {
+  public:
+    Dependents(const Network& network, const std::vector<std::vector<int32_t>>& hops)
+        : first_(network.nodes.size() + 2, 0) {
+        const auto each = [&](auto visit) {
+            for (size_t at = 0; at < network.nodes.size(); ++at) {
+                const auto user = static_cast<int32_t>(at);
+                const Node& node = network.nodes[at];
+                for (const ByteEdge& edge : node.bytes) visit(edge.to, user);
+                for (const int32_t to : node.empty) visit(to, user);
+                for (const int32_t to : hops[at]) visit(to, user);
+                for (const Call& call : node.calls) {
+                    visit(network.rules[call.rule].start, user);
+                    visit(call.then, user);
+                }
+                if (node.all_taken >= 0) visit(node.all_taken, user);
+            }
+            for (const FreeObject& object : network.objects) {
+                visit(network.rules[object.separator_rule].start, object.first);
+                for (const int32_t rule : object.item_rules) {
+                    visit(network.rules[rule].start, object.first);
+                }
+            }
+        };
+        each([&](int32_t of, int32_t) { ++first_[of + 2]; });
+        std::partial_sum(first_.begin(), first_.end(), first_.begin());
+        users_.resize(first_.back());
+        each([&](int32_t of, int32_t user) { users_[first_[of + 1]++] = user; });
+    }
+
+    std::span<const int32_t> of(int32_t node) const {
+        return {users_.begin() + first_[node], users_.begin() + first_[node + 1]};
+    }
+
+  private:
+    std::vector<size_t> first_;
+    std::vector<int32_t> users_;
+};
+
+// The least solution: costs only ever fall, each fall wakes those that are computed from it.
 void compute_costs(Network& network, const Trie& trie) {
     const auto count = static_cast<int32_t>(network.nodes.size());
     std::vector<std::vector<int32_t>> hops(count);
     Hops finder(network, trie);
     for (int32_t at = 0; at < count; ++at) {
+        if (network.nodes[at].like >= 0) continue;  // the first copy is enough to keep likeness
         const auto& bytes = network.nodes[at].bytes;
         const bool literal = std::any_of(bytes.begin(), bytes.end(), [](const ByteEdge& e) {
             return e.bytes.low == e.bytes.high;
         });
         if (literal) hops[at] = finder.from(at);
     }
-    for (bool changed = true, backward = true; changed; backward = !backward) {
-        changed = false;
-        for (int32_t i = 0; i < count; ++i) {
-            const int32_t at = backward ? count - 1 - i : i;
+    const Dependents dependents(network, hops);
+    std::vector<int32_t> todo;
+    std::vector<bool> waiting(count, false);
+    for (int32_t at = 0; at < count; ++at) {
+        if (network.nodes[at].is_exit) todo.push_back(at);
+    }
+    while (!todo.empty()) {
+        std::vector<int32_t> round = std::exchange(todo, {});
+        for (const int32_t at : round) {
+            waiting[at] = false;
             const int32_t cost = cost_of(network, at, hops[at]);
-            if (cost < network.nodes[at].cost) {
-                network.nodes[at].cost = cost;
-                changed = true;
+            if (cost >= network.nodes[at].cost) continue;
+            network.nodes[at].cost = cost;
+            for (const int32_t user : dependents.of(at)) {
+                if (waiting[user]) continue;
+                waiting[user] = true;
+                todo.push_back(user);
             }
         }
     }
@@ -168,6 +219,19 @@ void drop_dead(Network& network) {
             return dead(c.then) || dead(network.rules[c.rule].start);
         });
         if (node.all_taken >= 0 && dead(node.all_taken)) node.all_taken = -1;
+    }
+}
+
+// Keeps the likeness of nodes only where all copies of a repetition have the same costs.
+void check_likeness(Network& network) {
+    for (const Copies& copies : network.copies) {
+        const auto begin = network.nodes.begin() + copies.begin;
+        const auto end = network.nodes.begin() + copies.end;
+        const bool equal = std::all_of(begin, end, [&](const Node& node) {
+            return node.like < 0 || network.nodes[node.like].cost == node.cost;
+        });
+        if (equal) continue;
+        std::for_each(begin, end, [](Node& node) { node.like = -1; });
     }
 }
 
@@ -280,6 +344,7 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
                       byte_name(unwritable));
     }
     drop_dead(network);
+    check_likeness(network);
     const std::vector<bool> alive = reachable(network);
     refuse_left_recursion(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);

@@ -19,7 +19,7 @@ namespace sglite {
 
 // A grammar that cannot be compiled; the message becomes the reason of a GrammarError.
 class Refused : public std::runtime_error {
-public:
+  public:
     using std::runtime_error::runtime_error;
 };
 
@@ -47,9 +47,13 @@ struct Node {
     std::vector<int32_t> empty;
     std::vector<Call> calls;
     std::vector<TakeKey> takes;
-    int32_t all_taken = -1;  // goes there once every required key is used
-    int32_t object = -1;     // the object whose keys this node's frame tracks
+    int32_t all_taken = -1;       // goes there once every required key is used
+    int32_t object = -1;          // the object whose keys this node's frame tracks
     int32_t cost = kUnreachable;  // tokens to the end of the rule, keys still missing not counted
+    // In the optional copies of a repetition: the same node of the first copy, or -1. What can
+    // follow here is what can follow there, as far as `like_for` bytes go.
+    int32_t like = -1;
+    int32_t like_for = 0;
     bool is_exit = false;
 };
 
@@ -68,8 +72,14 @@ struct FreeObject {
     std::vector<bool> required;       // per key
 };
 
+// The nodes [begin, end) of the optional copies of one repetition.
+struct Copies {
+    int32_t begin, end;
+};
+
 struct Network {
     std::vector<Node> nodes;
+    std::vector<Copies> copies;
     std::vector<Rule> rules;
     std::vector<FreeObject> objects;
     int32_t root = 0;

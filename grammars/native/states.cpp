@@ -1,11 +1,13 @@
 #include "states.h"
 
 #include <algorithm>
+#include <bit>
+#include <climits>
 
 namespace sglite {
 namespace {
 
-constexpr StateId kUnknown = -2;
+constexpr StateId kUnknown = -2;  // of a transition
 constexpr size_t kMaskMemory = 64 << 20;
 
 bool only_exit(const Node& node) {
@@ -80,9 +82,7 @@ void States::visit(int32_t stack) {
     todo_.push_back(stack);
 }
 
-void States::visit(int32_t node, int32_t keys, int32_t parent) {
-    visit(stack(node, keys, parent));
-}
+void States::visit(int32_t node, int32_t keys, int32_t parent) { visit(stack(node, keys, parent)); }
 
 // Follows everything that reads no byte from the stacks in `todo_`.
 StateId States::close() {
@@ -205,7 +205,8 @@ StateId States::next(StateId state, uint8_t byte) {
     if (table_[slot] != kUnknown) return table_[slot];
     if (const std::string& prefix = states_[state].prefix; !prefix.empty()) {
         if (static_cast<uint8_t>(prefix[0]) != byte) return kDead;
-        return start(std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
+        return start(
+            std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
     }
     const StateId to = step(state, byte);
     table_[slot] = to;
@@ -235,23 +236,27 @@ int States::forced_byte(StateId state) const {
     return forced;
 }
 
-// Calls `visit(node, state)` for every descendant of `root` in the trie that the grammar can
-// spell from `state` on, until it returns false.
+// Calls `visit(node, state)` for every descendant of `root` in the trie with tokens of more than
+// `longer_than` bytes that the grammar can spell from `state` on, until it returns false.
 template <typename Visit>
-void States::walk(StateId state, uint32_t root, Visit visit) {
+void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit) {
     const Trie& trie = vocabulary_.trie();
-    std::vector<StateId> path{state};
+    std::vector<StateId> path(trie.deepest[root] - trie.depth[root] + 1);
+    path[0] = state;
     const uint32_t base = trie.depth[root];
     for (uint32_t node = root + 1, end = trie.skip[root]; node < end;) {
+        if (trie.deepest[node] <= longer_than) {
+            node = trie.skip[node];
+            continue;
+        }
         const uint32_t depth = trie.depth[node] - base;
         const StateId to = next(path[depth - 1], trie.byte[node]);
         if (to == kDead) {
             node = trie.skip[node];
             continue;
         }
-        if (path.size() <= depth) path.resize(depth + 1);
         path[depth] = to;
-        if (trie.has_token(node) && !visit(node, to)) return;
+        if (trie.depth[node] > longer_than && trie.has_token(node) && !visit(node, to)) return;
         ++node;
     }
 }
@@ -260,45 +265,99 @@ bool States::extends(StateId state, std::string_view text) {
     const int64_t node = vocabulary_.trie().find(text);
     if (node < 0) return false;
     bool found = false;
-    walk(state, static_cast<uint32_t>(node), [&](uint32_t, StateId) {
+    walk(state, static_cast<uint32_t>(node), 0, [&](uint32_t, StateId) {
         found = true;
         return false;
     });
     return found;
 }
 
-const States::Mask& States::mask_of(StateId state) {
-    if (const auto known = masks_.find(state); known != masks_.end()) {
-        known->second->used = ++clock_;
-        return *known->second;
+// The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes
+// for which the two agree.
+int32_t States::first_copy(int32_t top, int32_t& like_for) {
+    std::vector<int32_t> path;
+    for (int32_t at = top; at >= 0; at = stacks_[at].parent) path.push_back(at);
+    int32_t below = -1;
+    for (auto at = path.rbegin(); at != path.rend(); ++at) {
+        const Stack s = stacks_[*at];
+        const Node& node = network_.nodes[s.node];
+        if (node.like >= 0) like_for = std::min(like_for, node.like_for);
+        below = stack(node.like >= 0 ? node.like : s.node, s.keys, below);
     }
-    if (mask_memory_ > kMaskMemory) evict();
+    return below;
+}
+
+StateId States::resolve_likeness(StateId state) {
+    if (states_[state].like != kUnresolved) return states_[state].like;
+    int32_t like_for = INT32_MAX;
+    std::vector<int32_t> stacks;
+    for (const int32_t s : states_[state].stacks) stacks.push_back(first_copy(s, like_for));
+    std::sort(stacks.begin(), stacks.end());
+    stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
+    StateId like = state;
+    if (like_for > 0 && stacks != states_[state].stacks) {
+        like = intern(std::move(stacks), states_[state].complete);
+    }
+    states_[state].like = like;
+    states_[state].like_for = like_for;
+    return like;
+}
+
+std::unique_ptr<States::Mask> States::find_mask(StateId state) {
     auto mask = std::make_unique<Mask>();
-    mask->all.resize(vocabulary_.mask_words(), 0);
-    std::vector<int32_t> level;  // ids after which the bound is what it is now
+    size_t known = 0;  // the bytes up to which tokens are decided already
+    if (const StateId like = resolve_likeness(state); like != state) {
+        const Mask& base = mask_of(like);
+        known = static_cast<size_t>(states_[state].like_for);
+        mask->all = base.all;
+        mask->falling = base.falling.empty() ? base.all : base.falling;
+        for (const int32_t id : vocabulary_.longer_than(known)) {
+            mask->all[id >> 5] &= ~(1u << (id & 31));
+            mask->falling[id >> 5] &= ~(1u << (id & 31));
+        }
+        for (const auto& [then, id] : base.rising) {
+            if (vocabulary_.bytes(id).size() <= known) mask->rising.push_back({then, id});
+        }
+    } else {
+        mask->all.resize(vocabulary_.mask_words(), 0);
+        mask->falling.resize(vocabulary_.mask_words(), 0);
+    }
     const int32_t bound = cost(state);
     const Trie& trie = vocabulary_.trie();
-    walk(state, 0, [&](uint32_t node, StateId to) {
+    walk(state, 0, known, [&](uint32_t node, StateId to) {
         const int32_t then = cost(to);
         for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
             const int32_t id = trie.ids[i];
-            mask->all[id >> 5] |= 1u << (id & 31);
-            ++mask->count;
+            const uint32_t bit = 1u << (id & 31);
+            mask->all[id >> 5] |= bit;
+            if (then < bound) mask->falling[id >> 5] |= bit;
             if (then > bound) mask->rising.push_back({then, id});
-            if (then == bound) level.push_back(id);
         }
         return true;
     });
     std::sort(mask->rising.rbegin(), mask->rising.rend());
-    if (!level.empty() || !mask->rising.empty()) {
-        mask->falling = mask->all;
-        const auto clear = [&](int32_t id) { mask->falling[id >> 5] &= ~(1u << (id & 31)); };
-        for (const int32_t id : level) clear(id);
-        for (const auto& [then, id] : mask->rising) clear(id);
+    if (mask->falling == mask->all) mask->falling = {};
+    for (const uint32_t word : mask->all) mask->count += std::popcount(word);
+    return mask;
+}
+
+size_t States::memory_of(const Mask& mask) const {
+    return 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() + 160;
+}
+
+const States::Mask& States::mask_of(StateId state) {
+    auto known = masks_.find(state);
+    if (known == masks_.end()) {
+        const StateId like = resolve_likeness(state);
+        const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
+        if (like != state && far) return mask_of(like);
+        std::unique_ptr<Mask> mask = find_mask(state);
+        if (mask_memory_ > kMaskMemory) evict();
+        mask_memory_ += memory_of(*mask);
+        known = masks_.emplace(state, std::move(mask)).first;
     }
-    mask->used = ++clock_;
-    mask_memory_ += 4 * (mask->all.size() + mask->falling.size()) + 8 * mask->rising.size() + 160;
-    return *(masks_[state] = std::move(mask));
+    known->second->used = ++clock_;
+    return *known->second;
 }
 
 // Drops the half of the masks that was used longest ago.
@@ -310,7 +369,7 @@ void States::evict() {
     std::erase_if(masks_, [&](const auto& entry) {
         const Mask& mask = *entry.second;
         if (mask.used >= middle) return false;
-        mask_memory_ -= 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() + 160;
+        mask_memory_ -= memory_of(mask);
         return true;
     });
 }
@@ -320,7 +379,7 @@ void States::fill(StateId state, std::span<uint32_t> mask, int32_t budget) {
     if (budget >= 0 && budget < bound) {  // only tokens that outrun the bound can still finish
         std::fill(mask.begin(), mask.end(), 0);
         const Trie& trie = vocabulary_.trie();
-        walk(state, 0, [&](uint32_t node, StateId to) {
+        walk(state, 0, 0, [&](uint32_t node, StateId to) {
             if (cost(to) >= budget) return true;
             for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
                 mask[trie.ids[i] >> 5] |= 1u << (trie.ids[i] & 31);

@@ -22,9 +22,10 @@ namespace sglite {
 
 using StateId = int32_t;
 constexpr StateId kDead = -1;
+constexpr StateId kUnresolved = -2;
 
 class States {
-public:
+  public:
     States(const Network& network, const Vocabulary& vocabulary);
 
     // The state before any text; with `prefix`, these bytes must come first.
@@ -55,7 +56,7 @@ public:
     // Rough size in bytes without the masks, which are bounded on their own.
     size_t memory() const { return memory_; }
 
-private:
+  private:
     struct Stack {
         int32_t node, keys, parent, cost;
     };
@@ -64,6 +65,9 @@ private:
         std::string prefix;  // bytes still to come before the grammar; then there are no stacks
         int32_t cost;
         bool complete;
+        // A state whose mask is the same for all tokens of up to `like_for` bytes, or itself.
+        StateId like = kUnresolved;
+        int32_t like_for = 0;
     };
     struct Mask {
         std::vector<uint32_t> all;
@@ -85,11 +89,15 @@ private:
     StateId intern(std::vector<int32_t> stacks, bool complete);
     StateId prefix_state(std::string_view rest);
     int32_t adopt_stack(const States& other, int32_t stack);
+    int32_t first_copy(int32_t stack, int32_t& like_for);
     StateId step(StateId state, uint8_t byte);
     const Mask& mask_of(StateId state);
     void evict();
+    StateId resolve_likeness(StateId state);
+    size_t memory_of(const Mask& mask) const;
+    std::unique_ptr<Mask> find_mask(StateId state);
     template <typename Visit>
-    void walk(StateId state, uint32_t root, Visit visit);
+    void walk(StateId state, uint32_t root, size_t longer_than, Visit visit);
 
     const Network& network_;
     const Vocabulary& vocabulary_;

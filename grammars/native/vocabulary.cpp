@@ -64,6 +64,7 @@ void Vocabulary::build_trie() {
         trie_.byte.push_back(value);
         trie_.depth.push_back(static_cast<uint16_t>(depth));
         trie_.skip.push_back(0);
+        trie_.deepest.push_back(static_cast<uint16_t>(depth));
         trie_.first_token.push_back(static_cast<uint32_t>(trie_.ids.size()));
         return static_cast<uint32_t>(trie_.byte.size() - 1);
     };
@@ -85,6 +86,21 @@ void Vocabulary::build_trie() {
     }
     for (const uint32_t node : path) trie_.skip[node] = static_cast<uint32_t>(trie_.byte.size());
     trie_.first_token.push_back(static_cast<uint32_t>(trie_.ids.size()));
+    for (size_t node = trie_.size(); node-- > 0;) {
+        for (uint32_t at = static_cast<uint32_t>(node) + 1; at < trie_.skip[node];
+             at = trie_.skip[at]) {
+            trie_.deepest[node] = std::max(trie_.deepest[node], trie_.deepest[at]);
+        }
+    }
+    by_length_ = std::move(order);
+    std::ranges::stable_sort(
+        by_length_, [&](int32_t a, int32_t b) { return tokens_[a].size() > tokens_[b].size(); });
+}
+
+std::span<const int32_t> Vocabulary::longer_than(size_t length) const {
+    const auto end = std::ranges::partition_point(
+        by_length_, [&](int32_t id) { return tokens_[id].size() > length; });
+    return {by_length_.begin(), end};
 }
 
 bool Vocabulary::is_eos(int32_t id) const {

@@ -20,7 +20,9 @@ struct Trie {
     std::vector<uint8_t> byte;
     std::vector<uint16_t> depth;
     std::vector<uint32_t> skip;
-    std::vector<uint32_t> first_token;  // [nodes + 1]: tokens of node n are ids[first[n]..first[n+1])
+    std::vector<uint16_t> deepest;  // the greatest depth in the subtree
+    std::vector<uint32_t>
+        first_token;  // [nodes + 1]: tokens of node n are ids[first[n]..first[n+1])
     std::vector<int32_t> ids;
 
     size_t size() const { return byte.size(); }
@@ -33,7 +35,7 @@ struct Trie {
 };
 
 class Vocabulary {
-public:
+  public:
     // Throws std::invalid_argument for ids out of range and tokens of 64 KiB or more.
     Vocabulary(std::vector<std::string> tokens, const std::vector<int32_t>& eos,
                const std::vector<int32_t>& special);
@@ -50,12 +52,16 @@ public:
     bool is_unwritable(uint8_t value) const { return !written_[value]; }
     const Trie& trie() const { return trie_; }
 
+    // The text ids with more than `length` bytes, in no order.
+    std::span<const int32_t> longer_than(size_t length) const;
+    size_t longest() const { return trie_.deepest[0]; }
+
     // Ids whose bytes are a non-empty prefix of `text` or start with it, ascending.
     std::vector<int32_t> tokens_beginning(std::string_view text) const;
     // Whether some text id has `tail` as a strict prefix.
     bool extends(std::string_view tail) const;
 
-private:
+  private:
     void build_trie();
 
     std::vector<std::string> tokens_;
@@ -64,6 +70,7 @@ private:
     bool single_[256] = {};
     bool written_[256] = {};
     Trie trie_;
+    std::vector<int32_t> by_length_;  // text ids, longest first
 };
 
 }  // namespace sglite

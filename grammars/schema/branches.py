@@ -7,15 +7,18 @@ recursion ends by itself.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from sglite.errors import GrammarError
-from sglite.grammars.automaton import Pattern, accepted
+from sglite.grammars.automaton import Machine, Not, Pattern, accepted
 from sglite.grammars.regex_syntax import Regex, parse
 from sglite.grammars.schema import formats, keywords
 from sglite.grammars.schema.document import ASSERTIONS, COMBINING, Document, Place
 
 MAX_BRANCHES = 4096
+MAX_PATTERNS = 6
 
 Conjunction = tuple[Place, ...]
 """Schemas that hold together, each place once, in the order in which they were met."""
@@ -81,11 +84,41 @@ class Branches:
         """What holds at the property `name` of an object under a plain conjunction."""
         found: list[Place] = []
         for place in conjunction:
+            patterns = keywords.properties(place, "patternProperties")
+            held = [p for p in patterns.values() if accepted(key_pattern(p), name)]
             declared = keywords.properties(place).get(name)
-            schema = declared or keywords.schema(place, "additionalProperties")
-            if schema is not None and schema.schema is not True:
-                found.append(schema)
-        return tuple(dict.fromkeys(found))
+            if declared is not None:
+                held.append(declared)
+            found += held or _additional(place)
+        return conjunction_of(found)
+
+    def other_properties(self, conjunction: Conjunction) -> list[tuple[list[Machine], Conjunction]]:
+        """What holds at properties that are not declared, by the patterns that their names match.
+
+        The machines of one entry accept the names for which it speaks.
+        """
+        patterns = [
+            p
+            for place in conjunction
+            for p in keywords.properties(place, "patternProperties").values()
+        ]
+        if len(patterns) > MAX_PATTERNS:
+            raise GrammarError(
+                f"more than {MAX_PATTERNS} patterns for the properties of one object",
+                conjunction[0].pointer,
+            )
+        entries: list[tuple[list[Machine], Conjunction]] = []
+        for chosen in itertools.product((False, True), repeat=len(patterns)):
+            matched = {p for p, yes in zip(patterns, chosen, strict=True) if yes}
+            machines: list[Machine] = [
+                key_pattern(p) if p in matched else Not(key_pattern(p)) for p in patterns
+            ]
+            found: list[Place] = []
+            for place in conjunction:
+                own = keywords.properties(place, "patternProperties").values()
+                found += [p for p in own if p in matched] or _additional(place)
+            entries.append((machines, conjunction_of(found)))
+        return entries
 
     # Disjointness
 
@@ -173,9 +206,7 @@ class Branches:
         if len(value) < low or (high is not None and len(value) > high):
             return False
         places = [*first, *[rest] * max(len(value) - len(first), 0)]
-        return all(
-            p is None or self.admits(p, v) for p, v in zip(places, value, strict=False)
-        )
+        return all(p is None or self.admits(p, v) for p, v in zip(places, value, strict=False))
 
 
 def text_patterns(place: Place) -> list[tuple[Regex, bool]]:
@@ -183,10 +214,7 @@ def text_patterns(place: Place) -> list[tuple[Regex, bool]]:
     found: list[tuple[Regex, bool]] = []
     pattern = keywords.text(place, "pattern")
     if pattern is not None:
-        try:
-            found.append((parse(pattern, "ecma"), True))
-        except GrammarError as error:
-            raise GrammarError(f"{error.reason}, {error.pointer}", place.at("pattern")) from None
+        found.append((_tree(pattern, place.at("pattern")), True))
     name = keywords.text(place, "format")
     if name is not None:
         tree = formats.pattern(name)
@@ -197,6 +225,28 @@ def text_patterns(place: Place) -> list[tuple[Regex, bool]]:
                 f"format {name!r} is not supported; use a 'pattern'", place.at("format")
             )
     return found
+
+
+def key_pattern(place: Place) -> Pattern:
+    """The property names that match the pattern under which the schema stands."""
+    return Pattern(_tree(place.key, place.pointer), search=True)
+
+
+def _tree(pattern: str, pointer: str) -> Regex:
+    try:
+        return parse(pattern, "ecma")
+    except GrammarError as error:
+        raise GrammarError(f"{error.reason}, {error.pointer}", pointer) from None
+
+
+def _additional(place: Place) -> list[Place]:
+    schema = keywords.schema(place, "additionalProperties")
+    return [] if schema is None else [schema]
+
+
+def conjunction_of(places: Iterable[Place | None]) -> Conjunction:
+    """The places that say something, each once."""
+    return tuple(dict.fromkeys(p for p in places if p is not None and p.schema is not True))
 
 
 def _product(a: list[Conjunction], b: list[Conjunction], place: Place) -> list[Conjunction]:
@@ -217,8 +267,9 @@ def _has_type(value: Any, allowed: frozenset[str]) -> bool:
     if isinstance(value, int | float):
         whole = isinstance(value, int) or value.is_integer()
         return "number" in allowed or (whole and "integer" in allowed)
-    kind = {str: "string", list: "array", dict: "object"}[type(value)]
-    return kind in allowed
+    if isinstance(value, str):
+        return "string" in allowed
+    return ("array" if isinstance(value, list) else "object") in allowed
 
 
 def _within(place: Place, value: float) -> bool:

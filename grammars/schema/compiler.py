@@ -5,7 +5,7 @@ The front end of the native builder; knows the meaning of schemas, not of tokens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sglite.errors import GrammarError
@@ -14,7 +14,7 @@ from sglite.grammars.automaton import Length, Machine, OtherThan, Pattern, explo
 from sglite.grammars.characters import ANY
 from sglite.grammars.lowering import Spelling, lower_automaton, lower_full, lower_search
 from sglite.grammars.schema import keywords
-from sglite.grammars.schema.branches import Branches, Conjunction, text_patterns
+from sglite.grammars.schema.branches import Branches, Conjunction, conjunction_of, text_patterns
 from sglite.grammars.schema.document import ASSERTIONS, COMBINING, Document, Place
 from sglite.grammars.schema.numbers import between
 from sglite.grammars.schema.style import Style
@@ -95,7 +95,7 @@ class Compiler:
         listed = self._branches.values(plain)
         if listed is not None:
             return self._builder.choice([self._listed(value) for value in listed])
-        makers = {
+        makers: dict[str, Callable[[], int]] = {
             "null": lambda: self._style.scalar(None),
             "boolean": lambda: self._builder.choice(
                 [self._style.scalar(True), self._style.scalar(False)]
@@ -114,7 +114,7 @@ class Compiler:
             return self._write_array([self._listed(v) for v in value], None, len(value), None)
         if isinstance(value, dict):
             members = [(self._key(name), self._listed(v), True) for name, v in value.items()]
-            return self._write_object(members, None)
+            return self._write_object(members, [])
         return self._style.scalar(value)
 
     # Numbers
@@ -164,7 +164,7 @@ class Compiler:
         positions: list[Conjunction] = []
         for i in range(longest + 1):  # the last one stands for all that follow
             places = [first[i] if i < len(first) else rest for first, rest in split]
-            positions.append(_conjunction(places))
+            positions.append(conjunction_of(places))
         first = [self.value(c) for c in positions[:-1]]
         return self._write_array(first, self.value(positions[-1]), low, min(highs, default=None))
 
@@ -207,25 +207,29 @@ class Compiler:
                     return self._builder.choice([])
                 continue
             members.append((self._key(name), self.value(held), name in required))
-        others = _conjunction([keywords.schema(p, "additionalProperties") for p in plain])
-        if any(place.schema is False for place in others):
-            return self._write_object(members, None)
         names = {*declared, *required}
-        return self._write_object(members, (self._other_key(names), self.value(others)))
+        extra = [
+            (
+                self._other_key([*machines, OtherThan(names)] if names else machines),
+                self.value(held),
+            )
+            for machines, held in self._branches.other_properties(plain)
+            if not any(place.schema is False for place in held)
+        ]
+        return self._write_object(members, extra)
 
     def _key(self, name: str) -> int:
         return self._style.string(name)
 
-    def _other_key(self, names: set[str]) -> int:
-        """A key that is none of `names`, compared after unescaping."""
+    def _other_key(self, machines: list[Machine]) -> int:
+        """A key that all of the machines accept, compared after unescaping."""
         builder, spelling = self._builder, self._style.inside
-        if not names:
+        if not machines:
             return self._style.quoted(builder.repeat(builder.characters(ANY, spelling), 0, -1))
-        automaton = explore([OtherThan(names)])
-        return self._style.quoted(lower_automaton(builder, automaton, spelling))
+        return self._style.quoted(lower_automaton(builder, explore(machines), spelling))
 
     def _write_object(
-        self, members: Sequence[tuple[int, int, bool]], extra: tuple[int, int] | None
+        self, members: Sequence[tuple[int, int, bool]], extra: Sequence[tuple[int, int]]
     ) -> int:
         """An object of (key, value, required) members and any number of extra ones."""
         builder, style = self._builder, self._style
@@ -233,7 +237,8 @@ class Compiler:
             (builder.sequence([key, style.colon, value]), required)
             for key, value, required in members
         ]
-        other = builder.sequence([extra[0], style.colon, extra[1]]) if extra else None
+        others = [builder.sequence([key, style.colon, value]) for key, value in extra]
+        other = builder.choice(others) if others else None
         if style.order == "any" and (len(written) > 1 or (written and other is not None)):
             body = builder.free_order(
                 written, -1 if other is None else other, style.comma, style.close_object
@@ -270,8 +275,3 @@ class Compiler:
             step = step if required else builder.choice([nothing, step])
             rest = builder.sequence([step, rest])
         return builder.choice(starts)
-
-
-def _conjunction(places: Sequence[Place | None]) -> Conjunction:
-    kept = [p for p in places if p is not None and p.schema is not True]
-    return tuple(dict.fromkeys(kept))

@@ -15,23 +15,61 @@ from sglite.errors import GrammarError
 COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 ASSERTIONS = frozenset(
-    "type enum const minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength "
-    "pattern format properties required additionalProperties items prefixItems additionalItems "
-    "minItems maxItems".split()
+    [
+        "type",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "properties",
+        "required",
+        "patternProperties",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "minItems",
+        "maxItems",
+    ]
 )
 
 _UNSUPPORTED = frozenset(
-    "not if then else multipleOf divisibleBy uniqueItems contains minContains maxContains "
-    "minProperties maxProperties patternProperties propertyNames dependencies dependentRequired "
-    "dependentSchemas unevaluatedItems unevaluatedProperties $dynamicRef $recursiveRef disallow "
-    "extends".split()
+    [
+        "not",
+        "if",
+        "then",
+        "else",
+        "multipleOf",
+        "divisibleBy",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "minProperties",
+        "maxProperties",
+        "propertyNames",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "$dynamicRef",
+        "$recursiveRef",
+        "disallow",
+        "extends",
+    ]
 )
 
 # Values under which an unsupported keyword asserts nothing.
 _VACUOUS: dict[str, tuple[Any, ...]] = {
     "uniqueItems": (False,),
     "minProperties": (0,),
-    "patternProperties": ({},),
     "dependencies": ({},),
     "dependentRequired": ({},),
     "dependentSchemas": ({},),
@@ -53,6 +91,11 @@ class Place:
 
     def __hash__(self) -> int:
         return hash(self.pointer)
+
+    @property
+    def key(self) -> str:
+        """The last part of the pointer: the name under which the schema stands."""
+        return self.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
     def at(self, *keys: str | int) -> str:
         """The pointer of something inside of this schema."""

@@ -10,9 +10,7 @@ import functools
 
 from sglite.grammars.regex_syntax import Regex, parse
 
-_LEAP_YEAR = (
-    "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
-)
+_LEAP_YEAR = "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
 _YEAR = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -35,8 +33,21 @@ _PATTERNS = {
 }
 
 KNOWN = frozenset(_PATTERNS) | frozenset(
-    "duration idn-email hostname idn-hostname ipv6 uri uri-reference iri iri-reference "
-    "uri-template json-pointer relative-json-pointer regex".split()
+    [
+        "duration",
+        "idn-email",
+        "hostname",
+        "idn-hostname",
+        "ipv6",
+        "uri",
+        "uri-reference",
+        "iri",
+        "iri-reference",
+        "uri-template",
+        "json-pointer",
+        "relative-json-pointer",
+        "regex",
+    ]
 )
 """Formats that JSON Schema defines; other names are annotations."""
 

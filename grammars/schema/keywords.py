@@ -56,7 +56,7 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
-    return type(a) is type(b) and a == b or _both_numbers(a, b) and a == b
+    return (type(a) is type(b) and a == b) or (_both_numbers(a, b) and a == b)
 
 
 def _both_numbers(a: Any, b: Any) -> bool:
@@ -118,14 +118,14 @@ def branches(place: Place, keyword: str) -> list[Place]:
     return [place.inside(keyword, i) for i in range(len(value))]
 
 
-def properties(place: Place) -> dict[str, Place]:
-    """The declared properties, in their order."""
-    value = _get(place, "properties")
+def properties(place: Place, keyword: str = "properties") -> dict[str, Place]:
+    """The declared properties, in their order; with "patternProperties", those by pattern."""
+    value = _get(place, keyword)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise GrammarError("'properties' must be an object", place.at("properties"))
-    return {name: place.inside("properties", name) for name in value}
+        raise GrammarError(f"{keyword!r} must be an object", place.at(keyword))
+    return {name: place.inside(keyword, name) for name in value}
 
 
 def schema(place: Place, keyword: str) -> Place | None:

@@ -21,7 +21,11 @@ class Style:
     """The pieces of JSON text under one choice of options; each is an expression."""
 
     def __init__(
-        self, builder: Builder, order: PropertyOrder, whitespace: Whitespace, spelling: StringSpelling
+        self,
+        builder: Builder,
+        order: PropertyOrder,
+        whitespace: Whitespace,
+        spelling: StringSpelling,
     ) -> None:
         self.builder = builder
         self.order = order

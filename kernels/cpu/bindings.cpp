@@ -39,12 +39,28 @@ void construct(PyModel* self, nb::list tensors, int64_t vocab_size, int64_t cont
                bool tied_output, const std::vector<int64_t>& windows,
                const std::vector<double>& rope_bases, int64_t pages, int64_t threads, bool half_kv,
                bool int8_activations, const std::string& isa) {
-    const ModelOptions options{
-        vocab_size,  context_length,  width,           ff_width,         heads,
-        kv_heads,    head_dim,        norm_epsilon,    embedding_scale,  attention_scale,
-        activation,  rope_interleaved, qk_norm,        post_norms,       tied_output,
-        windows,     rope_bases,      pages,           threads,          half_kv,
-        int8_activations, isa};
+    const ModelOptions options{vocab_size,
+                               context_length,
+                               width,
+                               ff_width,
+                               heads,
+                               kv_heads,
+                               head_dim,
+                               norm_epsilon,
+                               embedding_scale,
+                               attention_scale,
+                               activation,
+                               rope_interleaved,
+                               qk_norm,
+                               post_norms,
+                               tied_output,
+                               windows,
+                               rope_bases,
+                               pages,
+                               threads,
+                               half_kv,
+                               int8_activations,
+                               isa};
     auto made = std::make_unique<PyModel>();
     std::vector<TensorView> views;
     for (nb::handle item : tensors) {
@@ -86,11 +102,11 @@ NB_MODULE(_cpu, m) {
     bind_draw(m);
     m.def("available_isas", &available_isas);
     nb::class_<PyModel>(m, "Model")
-        .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a,
-             "context_length"_a, "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a,
-             "norm_epsilon"_a, "embedding_scale"_a, "attention_scale"_a, "activation"_a,
-             "rope_interleaved"_a, "qk_norm"_a, "post_norms"_a, "tied_output"_a, "windows"_a,
-             "rope_bases"_a, "pages"_a, "threads"_a, "half_kv"_a, "int8_activations"_a, "isa"_a)
+        .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a, "context_length"_a,
+             "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "norm_epsilon"_a,
+             "embedding_scale"_a, "attention_scale"_a, "activation"_a, "rope_interleaved"_a,
+             "qk_norm"_a, "post_norms"_a, "tied_output"_a, "windows"_a, "rope_bases"_a, "pages"_a,
+             "threads"_a, "half_kv"_a, "int8_activations"_a, "isa"_a)
         .def("forward", &forward, "tokens"_a.noconvert(), "query_start"_a.noconvert(),
              "context_start"_a.noconvert(), "pages"_a.noconvert(), "page_start"_a.noconvert(),
              "logit_tokens"_a.noconvert(), "logits"_a.noconvert())

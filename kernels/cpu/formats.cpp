@@ -135,8 +135,8 @@ void dequantise_row(const Format& format, const uint8_t* row, int cols, float* o
         format.unpack(row, index, block);
         for (int i = 0; i < kBlock; ++i) {
             const float code = static_cast<float>(block.codes[i]);
-            *out++ = nibbles ? code * block.scale[0] + block.min
-                             : (code - 128.0f) * block.scale[i / 16];
+            *out++ =
+                nibbles ? code * block.scale[0] + block.min : (code - 128.0f) * block.scale[i / 16];
         }
     }
 }

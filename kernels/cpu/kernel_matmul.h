@@ -26,6 +26,10 @@ inline void prefetch(const uint8_t* p) {
 #endif
 }
 
+inline F scaled_sum(const I dot[2], const ActivationBlock& x) {
+    return fma(to_float(dot[1]), set1(x.scale[1]), mul(to_float(dot[0]), set1(x.scale[0])));
+}
+
 // Each Panel names its block's bytes and adds one block to the accumulators of T tokens: lanes
 // [half, half + kLanes) of the panel.
 template <class Scale, PanelKind Kind>
@@ -47,10 +51,13 @@ struct Nibbles {
         }
     }
     inline F add_to(F acc, const ActivationBlock& x) const {
-        I dot = int_zero();
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) dot = dot_nibbles(dot, codes[i], x.codes + 4 * i);
-        acc = fma(mul(to_float(dot), scale), set1(x.scale), acc);
+        I dot[2] = {int_zero(), int_zero()};
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            dot[0] = dot_nibbles(dot[0], codes[i], x.codes + 4 * i);
+            dot[1] = dot_nibbles(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
+        }
+        acc = fma(scaled_sum(dot, x), scale, acc);
         return fma(min, set1(x.sum), acc);
     }
     template <int J>
@@ -82,10 +89,10 @@ struct Bytes {
             dot[1] = dot_bytes(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
         }
         if constexpr (kScales == 1) {
-            return fma(mul(to_float(int_add(dot[0], dot[1])), scale[0]), set1(x.scale), acc);
+            return fma(scaled_sum(dot, x), scale[0], acc);
         } else {
-            acc = fma(mul(to_float(dot[0]), scale[0]), set1(x.scale), acc);
-            return fma(mul(to_float(dot[1]), scale[1]), set1(x.scale), acc);
+            acc = fma(mul(to_float(dot[0]), scale[0]), set1(x.scale[0]), acc);
+            return fma(mul(to_float(dot[1]), scale[1]), set1(x.scale[1]), acc);
         }
     }
     template <int J>
@@ -178,10 +185,11 @@ constexpr int kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};  // tokens of the til
 constexpr int kFloatTile = 4;
 
 // By tokens, in the order of kTiles; entries beyond kMaxTile are not built.
-#define SGLITE_TILE(Panel, T) (T <= kMaxTile ? multiply_int8<Panel, (T <= kMaxTile ? T : 1)> : nullptr)
-#define SGLITE_TILES(Panel)                                                                     \
-    {SGLITE_TILE(Panel, 1), SGLITE_TILE(Panel, 2), SGLITE_TILE(Panel, 3), SGLITE_TILE(Panel, 4), \
-     SGLITE_TILE(Panel, 5), SGLITE_TILE(Panel, 6), SGLITE_TILE(Panel, 7), SGLITE_TILE(Panel, 8), \
+#define SGLITE_TILE(Panel, T) \
+    (T <= kMaxTile ? multiply_int8<Panel, (T <= kMaxTile ? T : 1)> : nullptr)
+#define SGLITE_TILES(Panel)                                                                       \
+    {SGLITE_TILE(Panel, 1),  SGLITE_TILE(Panel, 2), SGLITE_TILE(Panel, 3), SGLITE_TILE(Panel, 4), \
+     SGLITE_TILE(Panel, 5),  SGLITE_TILE(Panel, 6), SGLITE_TILE(Panel, 7), SGLITE_TILE(Panel, 8), \
      SGLITE_TILE(Panel, 12), SGLITE_TILE(Panel, 16)}
 #define SGLITE_FLOAT_TILES(Function, Type) \
     {Function<Type, 1>, Function<Type, 2>, Function<Type, 3>, Function<Type, 4>}
@@ -189,12 +197,9 @@ constexpr int kFloatTile = 4;
 const PanelFunction kInt8Functions[][10] = {SGLITE_TILES(NibbleHalf), SGLITE_TILES(NibbleFloat),
                                             SGLITE_TILES(ByteHalf), SGLITE_TILES(ByteFloat2)};
 const PanelFunction kFloatFunctions[kPanelKinds][kFloatTile] = {
-    SGLITE_FLOAT_TILES(multiply_float, NibbleHalf),
-    SGLITE_FLOAT_TILES(multiply_float, NibbleFloat),
-    SGLITE_FLOAT_TILES(multiply_float, ByteHalf),
-    SGLITE_FLOAT_TILES(multiply_float, ByteFloat2),
-    SGLITE_FLOAT_TILES(multiply_plain, uint16_t),
-    SGLITE_FLOAT_TILES(multiply_plain, float)};
+    SGLITE_FLOAT_TILES(multiply_float, NibbleHalf), SGLITE_FLOAT_TILES(multiply_float, NibbleFloat),
+    SGLITE_FLOAT_TILES(multiply_float, ByteHalf),   SGLITE_FLOAT_TILES(multiply_float, ByteFloat2),
+    SGLITE_FLOAT_TILES(multiply_plain, uint16_t),   SGLITE_FLOAT_TILES(multiply_plain, float)};
 
 #undef SGLITE_TILE
 #undef SGLITE_TILES

@@ -3,6 +3,9 @@
 // where one needs what another wrote.
 #pragma once
 
+#include "kernel_attention.h"
+#include "kernel_math.h"
+#include "kernel_matmul.h"
 #include "step.h"
 
 namespace sglite {
@@ -73,7 +76,8 @@ class StepThread {
                 rms_norm(y, post_norm, width, m_.norm_epsilon, mine_.row);
                 y = mine_.row;
             }
-            for (int i = 0; i < width; i += kLanes) store(x_out + i, add(load(x_in + i), load(y + i)));
+            for (int i = 0; i < width; i += kLanes)
+                store(x_out + i, add(load(x_in + i), load(y + i)));
         }
         rms_norm(x_out, norm, width, m_.norm_epsilon, mine_.row);
         emit(mine_.row, token, in, need);
@@ -95,8 +99,8 @@ class StepThread {
             for (int i = 0; i < count; ++i) {
                 const Matrix& matrix = *matrices[i];
                 const int begin = mine.begin > first ? mine.begin - first : 0;
-                const int end = mine.end - first < matrix.panels() ? mine.end - first
-                                                                   : matrix.panels();
+                const int end =
+                    mine.end - first < matrix.panels() ? mine.end - first : matrix.panels();
                 for (int p = begin; p < end; ++p) {
                     multiply_panel(m_, matrix, p, from, block, to, out_stride);
                 }
@@ -240,7 +244,8 @@ class StepThread {
         Kv* keys = reinterpret_cast<Kv*>(s_.kv) + page * 2 * kPageSize * dim;
         Kv* values = keys + kPageSize * dim + position % kPageSize * dim;
         keys += position % kPageSize;
-        // Finite whatever comes in, so that a page cannot spoil its next owner through 0 * infinity.
+        // Finite whatever comes in, so that a page cannot spoil its next owner through 0 *
+        // infinity.
         const float limit = sizeof(Kv) == 2 ? 65504.0f : 3.4028234e38f;
         for (int d = 0; d < dim; d += kLanes) {
             Kv column[kLanes];
@@ -253,14 +258,19 @@ class StepThread {
     template <class Kv>
     void attend(const LayerWeights& layer, int index) {
         const int pieces = (s_.tokens + s_.attention_tokens - 1) / s_.attention_tokens;
+        const int parts = s_.attention_parts;
+        const int work_per_piece = m_.kv_heads * parts;
         for (;;) {
             const int work = counter_take(s_.counters, index);
-            if (work >= pieces * m_.kv_heads) return;
+            if (work >= pieces * work_per_piece) return;
             // The last tokens have the most keys: they go first.
-            const int first = (pieces - 1 - work / m_.kv_heads) * s_.attention_tokens;
+            const int first = (pieces - 1 - work / work_per_piece) * s_.attention_tokens;
             const int left = s_.tokens - first;
             const int count = left < s_.attention_tokens ? left : s_.attention_tokens;
-            Attention<Kv>(s_, layer, index, work % m_.kv_heads, s_.order + first, count, mine_).run();
+            const int head = work % work_per_piece / parts;
+            Attention<Kv>(s_, layer, index, head, work % parts, parts, s_.order + first, count,
+                          mine_)
+                .run();
         }
     }
 

@@ -32,8 +32,8 @@ Isa choose_isa(const std::string& name) {
         if (name.empty() || name == isa.name) return isa;
         names += " " + std::string(isa.name);
     }
-    throw std::invalid_argument("instruction set '" + name + "' is not one of this machine's:" +
-                                names);
+    throw std::invalid_argument("instruction set '" + name +
+                                "' is not one of this machine's:" + names);
 }
 
 ModelWeights check_shapes(const ModelOptions& o) {
@@ -45,7 +45,8 @@ ModelWeights check_shapes(const ModelOptions& o) {
     w.heads = bounded("heads", o.heads, 1, 4096);
     w.kv_heads = bounded("kv_heads", o.kv_heads, 1, o.heads);
     w.head_dim = bounded("head_dim", o.head_dim, kPanelRows, 4096);
-    w.layer_count = bounded("the number of layers", static_cast<int64_t>(o.windows.size()), 1, 4096);
+    w.layer_count =
+        bounded("the number of layers", static_cast<int64_t>(o.windows.size()), 1, 4096);
     require(o.rope_bases.size() == o.windows.size(), "rope_bases and windows differ in length");
     require(w.width % kBlock == 0 && w.ff_width % kBlock == 0 && w.attention_width() % kBlock == 0,
             "width, ff_width and heads * head_dim must be multiples of 32");
@@ -179,23 +180,25 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
     const TensorView& embedding = loader.matrix("token_embd.weight", w.vocab_size, w.width);
     w.embedding = embedding.data.data();
     w.embedding_format = find_format(embedding.type);
-    loader.plan(options.tied_output ? embedding
-                                    : loader.matrix("output.weight", w.vocab_size, w.width),
-                w.head);
+    loader.plan(
+        options.tied_output ? embedding : loader.matrix("output.weight", w.vocab_size, w.width),
+        w.head);
     loader.check_all_used();
     for (const auto& [to, at] : norms) *to = norms_.data() + at;
 
     const int half = w.head_dim / 2;
     for (const double base : bases) {
         for (int i = 0; i < half; ++i) {
-            frequencies_.push_back(static_cast<float>(std::pow(base, -static_cast<double>(i) / half)));
+            frequencies_.push_back(
+                static_cast<float>(std::pow(base, -static_cast<double>(i) / half)));
         }
     }
     w.rope_count = static_cast<int>(bases.size());
     w.inverse_frequencies = frequencies_.data();
     w.layers = layers_.data();
     packed_ = loader.pack(pool_);
-    const double kv_bytes = static_cast<double>(kv_head_bytes()) * pages_ * w.layer_count * w.kv_heads;
+    const double kv_bytes =
+        static_cast<double>(kv_head_bytes()) * pages_ * w.layer_count * w.kv_heads;
     require(kv_bytes < 1e15, "so many pages cannot be addressed");
     kv_ = Memory(kv_head_bytes() * pages_ * w.layer_count * w.kv_heads, false);
 }
@@ -284,6 +287,9 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     // Some pieces more than threads, so that uneven ones even out.
     step.attention_tokens =
         std::clamp(step.tokens * weights_.kv_heads / (3 * step.threads), 1, kAttentionTokens);
+    const int pieces = (step.tokens + step.attention_tokens - 1) / step.attention_tokens;
+    step.attention_parts =
+        std::clamp(step.threads / (pieces * weights_.kv_heads), 1, weights_.group());
     step.logit_tokens = plan.logit_tokens.data();
     step.max_cols = max_cols_;
     step.kv = kv_.data();
@@ -320,8 +326,9 @@ void Model::forward(const PlanView& plan, std::span<float> logits) {
 void Model::copy_pages(std::span<const int32_t> pairs) {
     const std::lock_guard lock(mutex_);
     for (const int32_t page : pairs) {
-        require(page >= 0 && page < pages_, "page " + std::to_string(page) + " to copy, there are " +
-                                                std::to_string(pages_) + " pages");
+        require(page >= 0 && page < pages_, "page " + std::to_string(page) +
+                                                " to copy, there are " + std::to_string(pages_) +
+                                                " pages");
     }
     const size_t bytes = kv_head_bytes();
     for (int head = 0; head < weights_.layer_count * weights_.kv_heads; ++head) {

@@ -26,7 +26,7 @@ struct ModelOptions {
     double norm_epsilon, embedding_scale, attention_scale;
     std::string activation;  // "silu" | "gelu_tanh"
     bool rope_interleaved, qk_norm, post_norms, tied_output;
-    std::vector<int64_t> windows;  // one a layer, 0 for all keys
+    std::vector<int64_t> windows;    // one a layer, 0 for all keys
     std::vector<double> rope_bases;  // one a layer
     int64_t pages, threads;
     bool half_kv, int8_activations;

@@ -9,7 +9,7 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMaxTile = 16;  // tokens that share one read of the weights
+constexpr int kMaxTile = 16;      // tokens that share one read of the weights
 constexpr int kScoreVectors = 4;  // see attention: accumulators are queries x vectors
 constexpr int kQueryTile = 6;
 
@@ -54,7 +54,6 @@ inline float sum_lanes(F a) { return _mm512_reduce_add_ps(a); }
 inline float max_lanes(F a) { return _mm512_reduce_max_ps(a); }
 
 inline I int_zero() { return _mm512_setzero_si512(); }
-inline I int_add(I a, I b) { return _mm512_add_epi32(a, b); }
 inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm512_loadu_si512(reinterpret_cast<const void*>(p));
@@ -65,7 +64,8 @@ inline Codes high_nibbles(Codes a) {
 }
 template <int J>
 inline F code_to_float(Codes a) {  // code J of each lane
-    return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255)));
+    return _mm512_cvtepi32_ps(
+        _mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255)));
 }
 inline __m512i broadcast4(const int8_t* x) {
     int32_t four;
@@ -83,13 +83,11 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, broadcast4(x));
 }
 
-// Rounds 32 values times `inverse` to int8; returns the sums of both halves.
-inline void quantise_codes(const float* x, float inverse, int8_t* codes, int32_t sums[2]) {
-    for (int i = 0; i < 2; ++i) {
-        const __m512i whole = _mm512_cvtps_epi32(mul(load(x + 16 * i), set1(inverse)));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16 * i), _mm512_cvtsepi32_epi8(whole));
-        sums[i] = _mm512_reduce_add_epi32(whole);
-    }
+// Rounds 16 values times `inverse` to int8; returns their sum.
+inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
+    const __m512i whole = _mm512_cvtps_epi32(mul(load(x), set1(inverse)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(whole));
+    return _mm512_reduce_add_epi32(whole);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct LayerWeights {
     const float* post_attention_norm = nullptr;
     const float* post_feed_norm = nullptr;
     int window = 0;  // keys a token sees, itself included; 0 for all
-    int rope = 0;  // index of its rotary base
+    int rope = 0;    // index of its rotary base
 };
 
 struct ModelWeights {
@@ -62,17 +62,17 @@ void embed_row(const ModelWeights& model, int row, float* out);
 // cheaper than to share the work and meet at a barrier.
 constexpr int kPrivateTokens = 4;
 constexpr int kAttentionTokens = 16;  // most tokens in one piece of attention work
-constexpr int kMaxGroup = 64;  // most query heads of one KV head
+constexpr int kMaxGroup = 64;         // most query heads of one KV head
 
 // Memory of one thread.
 struct ThreadScratch {
-    float* x;  // [kPrivateTokens, width]
-    float* floats;  // [kPrivateTokens, max_cols]
+    float* x;                 // [kPrivateTokens, width]
+    float* floats;            // [kPrivateTokens, max_cols]
     ActivationBlock* blocks;  // [kPrivateTokens, max_cols / 32]
-    float* scores;  // [kAttentionTokens * group, kChunkKeys]
-    float* chunk_out;  // [kAttentionTokens * group, head_dim]
-    float* running_out;  // the same
-    float* row;  // [max_cols]
+    float* scores;            // [kAttentionTokens * group, kChunkKeys]
+    float* chunk_out;         // [kAttentionTokens * group, head_dim]
+    float* running_out;       // the same
+    float* row;               // [max_cols]
 };
 
 struct Step {
@@ -82,25 +82,26 @@ struct Step {
     int threads;
     int tokens;
     int logit_count;
-    const int32_t* token_ids;  // [tokens]
-    const int32_t* positions;  // [tokens]
+    const int32_t* token_ids;           // [tokens]
+    const int32_t* positions;           // [tokens]
     const int32_t* const* token_pages;  // [tokens] -> block table of the token's sequence
-    const int32_t* page_counts;  // [tokens]: entries of that table
-    const int32_t* order;  // [tokens]: tokens so that those with common pages are neighbours
-    int attention_tokens;  // tokens in one piece of attention work
+    const int32_t* page_counts;         // [tokens]: entries of that table
+    const int32_t* order;         // [tokens]: tokens so that those with common pages are neighbours
+    int attention_tokens;         // tokens in one piece of attention work
+    int attention_parts;          // into which a piece divides the query heads of its KV head
     const int32_t* logit_tokens;  // [logit_count]
-    float* x;  // [tokens, width], the residual stream
-    float* x_last;  // [logit_count, width]
-    float* y;  // [tokens, width], what attention and feed-forward add to it
-    float* qkv;  // [tokens, qkv_width]
-    float* attention;  // [tokens, heads * head_dim]
-    float* hidden;  // [tokens, ff_width]
-    float* rope;  // [rope_count, tokens, head_dim]: cosines, then sines
-    float* floats;  // [tokens, max_cols]
-    ActivationBlock* blocks;  // [tokens, max_cols / 32]
+    float* x;                     // [tokens, width], the residual stream
+    float* x_last;                // [logit_count, width]
+    float* y;                     // [tokens, width], what attention and feed-forward add to it
+    float* qkv;                   // [tokens, qkv_width]
+    float* attention;             // [tokens, heads * head_dim]
+    float* hidden;                // [tokens, ff_width]
+    float* rope;                  // [rope_count, tokens, head_dim]: cosines, then sines
+    float* floats;                // [tokens, max_cols]
+    ActivationBlock* blocks;      // [tokens, max_cols / 32]
     int max_cols;
     ThreadScratch* scratch;  // [threads]
-    uint8_t* kv;  // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]
+    uint8_t* kv;             // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]
     int kv_pages;
     float* logits;  // [logit_count, vocab_size]
 };

@@ -1,8 +1,6 @@
 #include "simd_avx512.h"
-// The kernels are written once over the vectors of the header above.
-#include "kernel_math.h"
-#include "kernel_matmul.h"
-#include "kernel_attention.h"
+
+// The kernels are written once, over the vectors of the header above.
 #include "kernel_step.h"
 
 namespace sglite {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +20,19 @@ from sglite.runtime.models.config import ModelConfig
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
-KvDtype = Literal["f16", "f32"]
-Activations = Literal["int8", "f32"]
+_KV_BYTES = {"f16": 2, "f32": 4}
+_ACTIVATIONS = ("int8", "f32")
 
 ISA_VARIABLE = "SGLITE_ISA"
 """Environment variable that forces an instruction set: avx512, avx2 or portable."""
 
 
-def bytes_per_page(config: ModelConfig, kv_dtype: KvDtype = "f16") -> int:
-    """Bytes of K and V of one page over all layers."""
+def page_bytes(config: ModelConfig, kv_dtype: str = "f16") -> int:
+    """Bytes of K and V of one page over all layers. Raises ValueError for an unknown dtype."""
+    if kv_dtype not in _KV_BYTES:
+        raise ValueError(f"kv_dtype must be one of {', '.join(_KV_BYTES)}, got {kv_dtype!r}")
     values = 2 * len(config.layers) * config.kv_heads * config.head_dim * PAGE_SIZE
-    return values * (2 if kv_dtype == "f16" else 4)
+    return values * _KV_BYTES[kv_dtype]
 
 
 def granted_cores() -> int:
@@ -62,9 +63,10 @@ class CpuBackend(Backend):
     """Weights and KV pages of one model in this process's memory.
 
     `threads=None` takes the cores granted to the process. `pages` KV pages are reserved; the system
-    hands their memory out when they are first written. `activations="f32"` multiplies the
-    dequantised weights in floating point, slower and for comparisons. Raises ModelError for a file
-    that does not match its config and ValueError for an argument out of range.
+    hands their memory out when they are first written. kv_dtype: "f16" or "f32"; activations:
+    "int8", or "f32" for comparisons, which multiplies the dequantised weights in floating point.
+    Raises ModelError for a file that does not match its config and ValueError for an argument out
+    of range.
     """
 
     def __init__(
@@ -74,13 +76,14 @@ class CpuBackend(Backend):
         *,
         threads: int | None = None,
         pages: int,
-        kv_dtype: KvDtype = "f16",
-        activations: Activations = "int8",
+        kv_dtype: str = "f16",
+        activations: str = "int8",
     ) -> None:
-        if kv_dtype not in ("f16", "f32"):
-            raise ValueError(f"kv_dtype must be 'f16' or 'f32', got {kv_dtype!r}")
-        if activations not in ("int8", "f32"):
-            raise ValueError(f"activations must be 'int8' or 'f32', got {activations!r}")
+        self.bytes_per_page = page_bytes(config, kv_dtype)
+        if activations not in _ACTIVATIONS:
+            raise ValueError(
+                f"activations must be one of {', '.join(_ACTIVATIONS)}, got {activations!r}"
+            )
         if pages < 1:
             raise ValueError(f"pages must be at least 1, got {pages}")
         threads = granted_cores() if threads is None else threads
@@ -126,7 +129,6 @@ class CpuBackend(Backend):
         self.threads = threads
         self.vocab_size = config.vocab_size
         self.pages_total = pages
-        self.bytes_per_page = bytes_per_page(config, kv_dtype)
         self.max_context = config.context_length
         self._logits = np.empty((0, config.vocab_size), np.float32)
 

@@ -71,15 +71,16 @@ class ScriptedEngine(Engine):
     """
 
     capabilities = frozenset({"constraints", "select", "fork", "tokens"})
-    name = "scripted"
 
     def __init__(
         self,
-        script: Mapping[str, Any] | None = None,
+        name: str = "scripted",
         *,
+        script: Mapping[str, Any] | None = None,
         chat_template: str | None = CHAT_TEMPLATE,
         delay: float = 0.0,
     ) -> None:
+        self.name = name
         self._script = dict(script or {})
         self._used: dict[str, int] = {}
         self._template = chat_template
@@ -97,7 +98,7 @@ class ScriptedEngine(Engine):
         self._shortest: dict[Constraint, str] = {}
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
+    def vocabulary(self) -> Vocabulary:
         """One token for every byte, then the special tokens."""
         from sglite.grammars import Vocabulary
 

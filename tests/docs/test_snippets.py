@@ -28,4 +28,4 @@ def test_snippets_run(
         # Blank lines in front keep the line numbers of the page in every traceback.
         source = "\n" * text[: block.start(1)].count("\n") + block.group(1)
         module.write_text(source)
-        exec(compile(source, str(page), "exec"), namespace)
+        exec(compile(source, str(page), "exec", dont_inherit=True), namespace)

@@ -16,7 +16,13 @@ import pytest
 import sglite as sgl
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ORDER = {"order_number": "A-1", "sender": "I", "article": "p", "quantity": 24, "paid": True}
+ORDER = {
+    "order_number": "AB-12345",
+    "customer": "I",
+    "quantity": 24,
+    "article": "p",
+    "payment": "open",
+}
 
 
 def load(name: str) -> ModuleType:
@@ -51,7 +57,7 @@ def test_extract_prints_records_and_counters(
     shown = capsys.readouterr().out
     assert '"quantity": 24' in shown
     letters = (EXAMPLES / "data" / "letters.jsonl").read_text().splitlines()
-    assert shown.count('"order_number":"A-1"') == len(letters) == 6
+    assert shown.count('"order_number":"AB-12345"') == len(letters) == 6
     for word in ("computed", "reused", "forced", "first token after", "tokens per second"):
         assert word in shown
 
@@ -84,11 +90,11 @@ def test_chat_keeps_the_conversation(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scripted({"answer": ["Oslo.", "The opera.", "A white opera by the sea.", "You are welcome."]})
+    scripted({"answer": ["Paris.", "The tower.", "330 metres.", "You are welcome."]})
     chat = load("chat")
     chat.main([])
     shown = capsys.readouterr().out
-    assert "> What is the capital of Norway?\nOslo.\n" in shown
+    assert "> What is the capital of France?\nParis.\n" in shown
     assert "3 answers" in shown
     lines = iter(["thanks", ""])
     monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
@@ -99,15 +105,11 @@ def test_chat_keeps_the_conversation(
 def test_fork_joins_its_branches(
     scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted({"comment": [" a", " b", " c", " d. e"], "verdict": [" good"] * 3 + [" bad"]})
-    load("fork").main()
+    scripted({"reason": ["a.", " b. c"], "choice": {"two": 3, "one": 1}})
+    load("fork").main(["one", "two"])
     shown = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in shown[:4]] == [
-        ["room", "good", "a"],
-        ["breakfast", "good", "b"],
-        ["bus", "good", "c"],
-        ["price", "bad", "d"],
-    ]
+    assert shown[:4] == ["one: a.", "two: b.", "   25% one", "   75% two"]
+    assert "tokens read" in shown[4]
 
 
 @pytest.mark.model

@@ -50,7 +50,7 @@ def events_of(engine: ScriptedEngine, sequence: int, *steps: Step) -> list[Event
 
 def answer(script: dict[str, Any], *steps: Step) -> Any:
     """The last result, or the error, of steps on a new engine."""
-    engine = ScriptedEngine(script)
+    engine = ScriptedEngine(script=script)
     try:
         events = events_of(engine, engine.open(), *steps)
     finally:

@@ -18,7 +18,7 @@ class Recorder(ScriptedEngine):
     """A scripted engine that remembers every call."""
 
     def __init__(self, script: Mapping[str, Any] | None = None, **options: Any) -> None:
-        super().__init__(script, **options)
+        super().__init__(script=script, **options)
         self.segments: list[tuple[SequenceId, Segment]] = []
         self.opened: list[SequenceId] = []
         self.closed: list[SequenceId] = []
@@ -69,9 +69,7 @@ class Scripted(sgl.Model):
     engine: Recorder
 
     def __init__(self, script: Mapping[str, Any] | None, **options: Any) -> None:
-        super().__init__("scripted", backend="scripted")
-        self.engine.shutdown()
-        self.engine = Recorder(script, **options)
+        self._adopt(Recorder(script, **options))
 
 
 MakeScripted = Callable[..., Recorder]

@@ -1,0 +1,69 @@
+"""The CPU backend computes what the config defines, for every weight type and instruction set."""
+
+from __future__ import annotations
+
+import cpu_models as models
+import numpy as np
+import pytest
+
+from sglite.kernels import _cpu
+from sglite.runtime.backends.cpu import CpuBackend
+from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.ggml_types import GGMLType
+
+TYPES = [
+    GGMLType.F32,
+    GGMLType.F16,
+    GGMLType.Q4_0,
+    GGMLType.Q4_1,
+    GGMLType.Q5_0,
+    GGMLType.Q8_0,
+    GGMLType.Q4_K,
+    GGMLType.Q6_K,
+]
+
+
+def config_for(kind: GGMLType, family: str) -> ModelConfig:
+    """Small widths, or the 256 that a K type needs."""
+    make = models.llama if family == "llama" else models.gemma
+    if kind.block[0] == 256:
+        return make(width=256, ff_width=256, heads=8, head_dim=32)
+    return make()
+
+
+def relative_error(config: ModelConfig, kind: GGMLType, activations: str, kv_dtype: str) -> float:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    file = models.random_file(config, kind, rng)
+    tokens = rng.integers(0, config.vocab_size, 45).tolist()
+    backend = CpuBackend(
+        file,  # type: ignore[arg-type]
+        config,
+        threads=2,
+        pages=3,
+        kv_dtype=kv_dtype,  # type: ignore[arg-type]
+        activations=activations,  # type: ignore[arg-type]
+    )
+    logits = backend.forward(models.make_plan([models.Row(tokens, 0, [2, 0, 1], 45)]))
+    backend.close()
+    expected = models.reference_logits(file, config, tokens)
+    return float(np.linalg.norm(logits - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("family", ["llama", "gemma"])
+def test_float_path(monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str) -> None:
+    monkeypatch.setenv("SGLITE_ISA", isa)
+    assert relative_error(config_for(kind, family), kind, "f32", "f32") < 1e-5
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("family", ["llama", "gemma"])
+def test_shipped_path(
+    monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str
+) -> None:
+    monkeypatch.setenv("SGLITE_ISA", isa)
+    assert relative_error(config_for(kind, family), kind, "int8", "f16") < 0.1
