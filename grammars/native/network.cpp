@@ -86,10 +86,12 @@ class Hops {
     }
 
   private:
-    static constexpr size_t kMaxVisits = 512;
+    static constexpr size_t kMaxVisits = 256;
 
     void visit(int32_t at, uint32_t spelled) {
-        if (seen_.size() >= kMaxVisits || !seen_.insert({at, spelled}).second) return;
+        const std::pair<int32_t, uint32_t> here{at, spelled};
+        if (seen_.size() >= kMaxVisits || std::ranges::find(seen_, here) != seen_.end()) return;
+        seen_.push_back(here);
         const Node& node = network_.nodes[at];
         for (const ByteEdge& edge : node.bytes) {
             if (edge.bytes.low != edge.bytes.high) continue;
@@ -103,7 +105,7 @@ class Hops {
 
     const Network& network_;
     const Trie& trie_;
-    std::set<std::pair<int32_t, uint32_t>> seen_;
+    std::vector<std::pair<int32_t, uint32_t>> seen_;  // few
     std::vector<int32_t> found_;
 };
 
@@ -180,7 +182,6 @@ void compute_costs(Network& network, const Trie& trie) {
     std::vector<std::vector<int32_t>> hops(count);
     Hops finder(network, trie);
     for (int32_t at = 0; at < count; ++at) {
-        if (network.nodes[at].like >= 0) continue;  // the first copy is enough to keep likeness
         const auto& bytes = network.nodes[at].bytes;
         const bool literal = std::any_of(bytes.begin(), bytes.end(), [](const ByteEdge& e) {
             return e.bytes.low == e.bytes.high;

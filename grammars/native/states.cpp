@@ -8,6 +8,8 @@ namespace sglite {
 namespace {
 
 constexpr StateId kUnknown = -2;  // of a transition
+constexpr int32_t kBottom = -1;   // the parent of the lowest frame
+constexpr int32_t kOpen = -2;     // a parent left open: the frame is looked at by itself
 constexpr size_t kMaskMemory = 64 << 20;
 
 bool only_exit(const Node& node) {
@@ -87,7 +89,7 @@ void States::visit(int32_t node, int32_t keys, int32_t parent) { visit(stack(nod
 // Follows everything that reads no byte from the stacks in `todo_`.
 StateId States::close() {
     std::vector<int32_t> kept;
-    bool complete = false;
+    bool complete = false, leaves = false;
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
@@ -113,27 +115,30 @@ StateId States::close() {
             visit(network_.rules[call.rule].start, 0, below);
         }
         if (node.is_exit) {
-            if (parent < 0) {
+            if (parent == kBottom) {
                 complete = true;
+            } else if (parent == kOpen) {
+                leaves = true;
             } else {
                 visit(parent);
             }
         }
     }
     std::sort(kept.begin(), kept.end());
-    return intern(std::move(kept), complete);
+    return intern(std::move(kept), complete, leaves);
 }
 
-StateId States::intern(std::vector<int32_t> stacks, bool complete) {
-    if (stacks.empty() && !complete) return kDead;
+StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) {
+    if (stacks.empty() && !complete && !leaves) return kDead;
     std::vector<int32_t> key = stacks;
-    key.push_back(complete);
+    key.push_back(complete + 2 * leaves);
     const auto [it, fresh] = state_ids_.try_emplace(std::move(key), states_.size());
     if (fresh) {
         int32_t cost = complete ? 0 : kUnreachable;
         for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
         memory_ += classes_ * sizeof(StateId) + 8 * stacks.size() + 160;
         states_.push_back({std::move(stacks), {}, cost, complete});
+        states_.back().leaves = leaves;
         table_.resize(states_.size() * classes_, kUnknown);
     }
     return it->second;
@@ -142,7 +147,7 @@ StateId States::intern(std::vector<int32_t> stacks, bool complete) {
 StateId States::start(std::string_view prefix) {
     if (!prefix.empty()) return prefix_state(prefix);
     ++stamp_;
-    visit(network_.rules[network_.root].start, 0, -1);
+    visit(network_.rules[network_.root].start, 0, kBottom);
     return close();
 }
 
@@ -170,7 +175,7 @@ StateId States::prefix_state(std::string_view rest) {
 int32_t States::adopt_stack(const States& other, int32_t from) {
     std::vector<int32_t> path;
     for (int32_t at = from; at >= 0; at = other.stacks_[at].parent) path.push_back(at);
-    int32_t below = -1;
+    int32_t below = kBottom;
     for (auto at = path.rbegin(); at != path.rend(); ++at) {
         const Stack& s = other.stacks_[*at];
         below = stack(s.node, key_set(other.key_sets_[s.keys]), below);
@@ -238,8 +243,10 @@ int States::forced_byte(StateId state) const {
 
 // Calls `visit(node, state)` for every descendant of `root` in the trie with tokens of more than
 // `longer_than` bytes that the grammar can spell from `state` on, until it returns false.
+// Where an open state leaves its frame, the node goes into `exits` and nothing below is visited.
 template <typename Visit>
-void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit) {
+void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
+                  std::vector<uint32_t>* exits) {
     const Trie& trie = vocabulary_.trie();
     std::vector<StateId> path(trie.deepest[root] - trie.depth[root] + 1);
     path[0] = state;
@@ -252,6 +259,11 @@ void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit)
         const uint32_t depth = trie.depth[node] - base;
         const StateId to = next(path[depth - 1], trie.byte[node]);
         if (to == kDead) {
+            node = trie.skip[node];
+            continue;
+        }
+        if (states_[to].leaves) {
+            if (exits != nullptr && trie.depth[node] > longer_than) exits->push_back(node);
             node = trie.skip[node];
             continue;
         }
@@ -277,7 +289,7 @@ bool States::extends(StateId state, std::string_view text) {
 int32_t States::first_copy(int32_t top, int32_t& like_for) {
     std::vector<int32_t> path;
     for (int32_t at = top; at >= 0; at = stacks_[at].parent) path.push_back(at);
-    int32_t below = -1;
+    int32_t below = stacks_[path.back()].parent;
     for (auto at = path.rbegin(); at != path.rend(); ++at) {
         const Stack s = stacks_[*at];
         const Node& node = network_.nodes[s.node];
@@ -296,53 +308,109 @@ StateId States::resolve_likeness(StateId state) {
     stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
     StateId like = state;
     if (like_for > 0 && stacks != states_[state].stacks) {
-        like = intern(std::move(stacks), states_[state].complete);
+        like = intern(std::move(stacks), states_[state].complete, states_[state].leaves);
     }
     states_[state].like = like;
     states_[state].like_for = like_for;
     return like;
 }
 
-std::unique_ptr<States::Mask> States::find_mask(StateId state) {
-    auto mask = std::make_unique<Mask>();
-    size_t known = 0;  // the bytes up to which tokens are decided already
+// The state of the frame on top alone, if all stacks share what is below it; else kDead.
+StateId States::open(StateId state) {
+    const State& at = states_[state];
+    if (at.complete || at.leaves || at.stacks.empty()) return kDead;
+    const int32_t below = stacks_[at.stacks[0]].parent;
+    if (below < 0) return kDead;
+    std::vector<int32_t> stacks;
+    for (const int32_t id : at.stacks) {
+        const auto [node, keys, parent, cost] = stacks_[id];
+        if (parent != below) return kDead;
+        stacks.push_back(stack(node, keys, kOpen));
+    }
+    std::sort(stacks.begin(), stacks.end());
+    return intern(std::move(stacks), false);
+}
+
+void States::add_tokens(Mask& mask, int32_t bound, uint32_t node, int32_t then) const {
+    const Trie& trie = vocabulary_.trie();
+    for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
+        const int32_t id = trie.ids[i];
+        const uint32_t bit = 1u << (id & 31);
+        mask.all[id >> 5] |= bit;
+        if (then < bound) mask.falling[id >> 5] |= bit;
+        if (then > bound) mask.rising.push_back({then, id});
+    }
+}
+
+// What the frame on top says by itself is shared by all states that have it on top; what reaches
+// below is found for this state.
+void States::find_from_open(StateId state, Mask& mask) {
+    const StateId top = open(state);
+    const Mask& base = mask_of(top);
+    const int32_t bound = cost(state), below = bound - cost(top);
+    mask.all = base.all;
+    mask.falling = base.falling.empty() ? base.all : base.falling;
+    for (const auto& [then, id] : base.rising) mask.rising.push_back({add_cost(then, below), id});
+    const Trie& trie = vocabulary_.trie();
+    for (const uint32_t node : base.exits) {
+        const std::string& token = vocabulary_.bytes(trie.ids[trie.first_token[node]]);
+        const StateId at = after(state, std::string_view(token).substr(0, trie.depth[node]));
+        if (at == kDead) continue;
+        add_tokens(mask, bound, node, cost(at));
+        walk(at, node, 0, [&](uint32_t inner, StateId to) {
+            add_tokens(mask, bound, inner, cost(to));
+            return true;
+        });
+    }
+}
+
+// Tokens that are too short to tell the state from its likeness are decided as there.
+void States::find_from_alike(StateId state, Mask& mask) {
+    size_t known = 0;
     if (const StateId like = resolve_likeness(state); like != state) {
         const Mask& base = mask_of(like);
         known = static_cast<size_t>(states_[state].like_for);
-        mask->all = base.all;
-        mask->falling = base.falling.empty() ? base.all : base.falling;
+        mask.all = base.all;
+        mask.falling = base.falling.empty() ? base.all : base.falling;
         for (const int32_t id : vocabulary_.longer_than(known)) {
-            mask->all[id >> 5] &= ~(1u << (id & 31));
-            mask->falling[id >> 5] &= ~(1u << (id & 31));
+            mask.all[id >> 5] &= ~(1u << (id & 31));
+            mask.falling[id >> 5] &= ~(1u << (id & 31));
         }
         for (const auto& [then, id] : base.rising) {
-            if (vocabulary_.bytes(id).size() <= known) mask->rising.push_back({then, id});
+            if (vocabulary_.bytes(id).size() <= known) mask.rising.push_back({then, id});
         }
-    } else {
-        mask->all.resize(vocabulary_.mask_words(), 0);
-        mask->falling.resize(vocabulary_.mask_words(), 0);
+        for (const uint32_t node : base.exits) {
+            if (vocabulary_.trie().depth[node] <= known) mask.exits.push_back(node);
+        }
     }
     const int32_t bound = cost(state);
-    const Trie& trie = vocabulary_.trie();
-    walk(state, 0, known, [&](uint32_t node, StateId to) {
-        const int32_t then = cost(to);
-        for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
-            const int32_t id = trie.ids[i];
-            const uint32_t bit = 1u << (id & 31);
-            mask->all[id >> 5] |= bit;
-            if (then < bound) mask->falling[id >> 5] |= bit;
-            if (then > bound) mask->rising.push_back({then, id});
-        }
-        return true;
-    });
-    std::sort(mask->rising.rbegin(), mask->rising.rend());
-    if (mask->falling == mask->all) mask->falling = {};
-    for (const uint32_t word : mask->all) mask->count += std::popcount(word);
+    walk(
+        state, 0, known,
+        [&](uint32_t node, StateId to) {
+            add_tokens(mask, bound, node, cost(to));
+            return true;
+        },
+        &mask.exits);
+}
+
+States::Mask States::find_mask(StateId state) {
+    Mask mask;
+    mask.all.resize(vocabulary_.mask_words(), 0);
+    mask.falling.resize(vocabulary_.mask_words(), 0);
+    if (open(state) != kDead) {
+        find_from_open(state, mask);
+    } else {
+        find_from_alike(state, mask);
+    }
+    std::sort(mask.rising.rbegin(), mask.rising.rend());
+    if (mask.falling == mask.all) mask.falling = {};
+    for (const uint32_t word : mask.all) mask.count += std::popcount(word);
     return mask;
 }
 
 size_t States::memory_of(const Mask& mask) const {
-    return 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() + 160;
+    return 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() +
+           4 * mask.exits.size() + 160;
 }
 
 const States::Mask& States::mask_of(StateId state) {
@@ -351,7 +419,7 @@ const States::Mask& States::mask_of(StateId state) {
         const StateId like = resolve_likeness(state);
         const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
         if (like != state && far) return mask_of(like);
-        std::unique_ptr<Mask> mask = find_mask(state);
+        auto mask = std::make_unique<Mask>(find_mask(state));
         if (mask_memory_ > kMaskMemory) evict();
         mask_memory_ += memory_of(*mask);
         known = masks_.emplace(state, std::move(mask)).first;

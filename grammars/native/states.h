@@ -68,11 +68,15 @@ class States {
         // A state whose mask is the same for all tokens of up to `like_for` bytes, or itself.
         StateId like = kUnresolved;
         int32_t like_for = 0;
+        // Only in open states: some match of the frame on top ends here.
+        bool leaves = false;
     };
     struct Mask {
         std::vector<uint32_t> all;
         std::vector<uint32_t> falling;  // those that lower the bound; empty: the same as `all`
         std::vector<std::pair<int32_t, int32_t>> rising;  // (bound, id), highest bound first
+        // Only in open states: where the frame on top can end; nothing below is decided.
+        std::vector<uint32_t> exits;
         int32_t count = 0;
         uint64_t used = 0;
     };
@@ -86,7 +90,7 @@ class States {
     void visit(int32_t stack);
     void visit(int32_t node, int32_t keys, int32_t parent);
     StateId close();
-    StateId intern(std::vector<int32_t> stacks, bool complete);
+    StateId intern(std::vector<int32_t> stacks, bool complete, bool leaves = false);
     StateId prefix_state(std::string_view rest);
     int32_t adopt_stack(const States& other, int32_t stack);
     int32_t first_copy(int32_t stack, int32_t& like_for);
@@ -95,9 +99,14 @@ class States {
     void evict();
     StateId resolve_likeness(StateId state);
     size_t memory_of(const Mask& mask) const;
-    std::unique_ptr<Mask> find_mask(StateId state);
+    StateId open(StateId state);
+    Mask find_mask(StateId state);
+    void find_from_alike(StateId state, Mask& mask);
+    void find_from_open(StateId state, Mask& mask);
+    void add_tokens(Mask& mask, int32_t bound, uint32_t node, int32_t then) const;
     template <typename Visit>
-    void walk(StateId state, uint32_t root, size_t longer_than, Visit visit);
+    void walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
+              std::vector<uint32_t>* exits = nullptr);
 
     const Network& network_;
     const Vocabulary& vocabulary_;

@@ -41,6 +41,18 @@ GRAMMARS: dict[str, Callable[[Vocabulary], Grammar]] = {
     "record": lambda v: compile_json_schema(RECORD, v),
     "record in any order": lambda v: compile_json_schema(RECORD, v, property_order="any"),
     "open object": lambda v: compile_json_schema({"type": "object"}, v, whitespace="flexible"),
+    "texts in texts": lambda v: compile_json_schema(
+        {
+            "type": "array",
+            "items": {"enum": ["ab", "abc"]},
+            "prefixItems": [
+                {"type": "array", "minItems": 1, "items": {"type": "string", "maxLength": 3}},
+                {"type": "string", "maxLength": 9},
+            ],
+            "minItems": 2,
+        },
+        v,
+    ),  # fmt: skip
     "pattern": lambda v: compile_regex("(abc|a{3,5}|12(00){2})+é日?", v),
     "gbnf": lambda v: compile_grammar('root ::= "(" root ")" | "abc" [0-9]{2,4}', v),
     "free": free_text,
@@ -96,9 +108,10 @@ def test_every_draw_ends_within_its_budget(grammar: Grammar, seed: int) -> None:
         draw(grammar, rng, least + extra, stop=0.2)  # asserts the budget itself
 
 
-def test_the_mask_is_what_accept_accepts(grammar: Grammar) -> None:
-    rng = random.Random(7)
-    for matcher in walk(grammar, rng, 10):
+@pytest.mark.parametrize("seed", range(4))
+def test_the_mask_is_what_accept_accepts(grammar: Grammar, seed: int) -> None:
+    rng = random.Random(seed)
+    for matcher in walk(grammar, rng, 25):
         mask = allowed(matcher)
         assert matcher.allowed_count() == len(mask)
         for token in range(-1, grammar.vocabulary.size + 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,22 @@ def test_masks_of_counted_strings_are_those_of_a_plain_walk(real: Vocabulary) ->
             for b in ('"' + step if not at else step).encode()
         )
         at += step
+
+
+def test_later_places_in_a_counted_string_share_the_first_mask(real: Vocabulary) -> None:
+    """A ratio of times, far from its limit: without sharing it is near 1, with it above 20."""
+    schema = {"type": "array", "items": {"type": "string", "maxLength": 200}}
+    matcher = compile_json_schema(schema, real).matcher()
+    mask = real.empty_mask()
+    tokens = {real.token(i): i for i in reversed(range(real.size))}
+    spent = []
+    for text in [b"[", b'"', *[b"a"] * 10, b'"', b",", b" ", b'"', *[b"b"] * 10]:
+        assert matcher.accept(tokens[text])
+        begin = time.perf_counter()
+        matcher.fill_mask(mask)
+        spent.append(time.perf_counter() - begin)
+    assert sorted(spent[2:12])[5] * 4 < spent[1]
+    assert sorted(spent[15:])[5] * 4 < spent[1]
 
 
 def ids_of_mask(mask: Any) -> list[int]:
