@@ -111,7 +111,7 @@ class Generation:
 
     def accept(self, token: int, logprob: float) -> None:
         """The drawn outcome: an id, or -1 for the end."""
-        if not self.ids:
+        if not self._first_token_at:
             self._first_token_at = time.monotonic()
         if token < 0:
             self.finish = "until" if self.constrained and self.gen.until else "eos"

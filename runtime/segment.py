@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sglite.options import DEFAULT_MAX_TOKENS, Sampling
+from sglite.options import DEFAULT_MAX_TOKENS, GREEDY, Sampling
 
 PieceKind = Literal["user", "template", "special"]
 
@@ -61,7 +61,7 @@ class Gen:
     key: int = 0
     constraint: Constraint | None = None
     max_tokens: int = DEFAULT_MAX_TOKENS
-    sampling: Sampling = Sampling()
+    sampling: Sampling = GREEDY
     stop: tuple[str, ...] = ()
     stop_ids: tuple[int, ...] = ()
     until: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Select:
     name: str
     choices: tuple[str, ...]
     key: int = 0
-    sampling: Sampling = Sampling()
+    sampling: Sampling = GREEDY
 
 
 Hole = Gen | Select

@@ -35,6 +35,10 @@ class Sampling:
             raise ValueError(f"min_p must be in [0, 1], got {self.min_p!r}")
 
 
+GREEDY = Sampling()
+"""The most probable token, always."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.

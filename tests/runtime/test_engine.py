@@ -639,3 +639,22 @@ def test_the_row_is_the_same_in_every_batch():
 def test_the_oracle_agrees_for_a_plain_plan():
     plan = (text(LONG), gen(max_tokens=30, key=3, sampling=Sampling(temperature=1)))
     assert outcome(run(make_engine(), *plan)) == oracle_of(*plan)
+
+
+def test_the_first_token_has_its_own_time_also_after_forced_ones():
+    backend = FakeBackend(pages=200)
+    engine = make_engine(backend)
+    forward = backend.forward
+
+    def slow(plan):
+        time.sleep(0.01)
+        return forward(plan)
+
+    backend.forward = slow
+    choices = [f"hello{a}{b}{c}" for a in "qz" for b in "qz" for c in "qz"]
+    result = run(engine, text("z"), words(*choices)).results[0]
+    assert result.usage.forced_tokens > 0
+    assert result.usage.decoded_tokens >= 2
+    assert result.started_at < result.first_token_at
+    later = result.usage.decoded_tokens - 1
+    assert result.finished_at - result.first_token_at >= 0.01 * later
