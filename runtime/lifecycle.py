@@ -90,7 +90,18 @@ class Lifecycle:
         """Give everything of a sequence back; an unknown number is fine."""
         sequence = self.sequences.pop(number, None)
         if sequence is not None:
+            self._let_go_of_forks(sequence)
             self.fail(sequence, CancelledError(f"sequence {number} was closed"))
+
+    def _let_go_of_forks(self, sequence: Sequence) -> None:
+        """Branches that wait for nothing but common KV are born before their parent goes."""
+        if isinstance(sequence.task, ForkPoint):
+            sequence.queue.appendleft(sequence.task)
+            sequence.task = None
+        if sequence.run is None and sequence.error is None:
+            while sequence.queue and isinstance(fork := sequence.queue[0], ForkPoint):
+                sequence.queue.popleft()
+                self._give_birth(sequence, fork)
 
     def _advance(self, sequence: Sequence) -> None:
         """Carry the sequence on to its next hole or fork, or to rest."""

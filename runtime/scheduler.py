@@ -294,6 +294,8 @@ class Scheduler:
     def _make_room(self, seq: Sequence, stop: int, rows: dict[Sequence, Row]) -> bool:
         """Own the pages up to `stop`, at the cost of sequences later in the order. False: it was
         the last itself and has to wait."""
+        if not seq.table.fresh_pages(seq.computed, stop):
+            return True
         while self._pool.free < seq.table.fresh_pages(seq.computed, stop):
             if self._reclaim():
                 continue

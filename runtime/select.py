@@ -193,7 +193,6 @@ def _first_inner(node: _Node) -> tuple[int, _Node] | None:
 
 def _note(node: _Node, logits: Float32) -> None:
     """Log-probabilities of the children under the full softmax of logits [V]."""
-    wide = logits.astype(np.float64)
-    top = wide.max()
-    total = top + math.log(np.exp(wide - top).sum())
-    node.log_probs = {token: float(wide[token] - total) for token in node.children}
+    top = logits.max()
+    total = float(top) + math.log(np.exp(logits - top).sum(dtype=np.float64))
+    node.log_probs = {token: float(logits[token]) - total for token in node.children}

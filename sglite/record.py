@@ -6,7 +6,7 @@ no engine, so that results can outlive their model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,9 +69,9 @@ def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The slots of one variable in the branches of a join; None where a branch has none."""
+    """One variable in each of the branches of a join; None where a branch has none."""
 
-    slots: tuple[Slot | None, ...]
+    branches: tuple[Slot | Gathered | None, ...]
 
 
 Variable = Slot | Gathered
@@ -88,13 +88,17 @@ class Turn:
 
 @dataclass(slots=True)
 class Record:
-    """One branch. `variables` starts as a copy of its parent's; everything else is its own."""
+    """One branch.
+
+    `inherited` are the parts, and `known` counts the variables, that it had from its parent.
+    """
 
     path: BranchPath = ()
     inherited: list[str | Slot] = field(default_factory=list)
     nodes: list[ir.Node] = field(default_factory=list)
     parts: list[str | Slot] = field(default_factory=list)
     variables: dict[str, list[Variable]] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     forks: list[list[Record]] = field(default_factory=list)
 
@@ -103,9 +107,18 @@ class Record:
         return Record(
             path=(*self.path, fork, number),
             inherited=self.all_parts(),
-            variables={name: list(slots) for name, slots in self.variables.items()},
+            variables={name: list(every) for name, every in self.variables.items()},
+            known={name: len(every) for name, every in self.variables.items()},
             turns=[Turn(turn.role, turn.start, turn.end) for turn in self.turns],
         )
+
+    def own_variables(self) -> dict[str, Variable]:
+        """What this branch has filled itself: the last one under each name."""
+        return {
+            name: every[-1]
+            for name, every in self.variables.items()
+            if len(every) > self.known.get(name, 0)
+        }
 
     def all_parts(self) -> list[str | Slot]:
         """Texts and holes from the start of the program to the end of this branch."""
@@ -155,15 +168,13 @@ def last_value(variable: Variable) -> Any:
     """The value of a variable; of gathered ones a list with None where a branch had none."""
     if isinstance(variable, Slot):
         return variable.value
-    return [slot.value if slot is not None else None for slot in variable.slots]
+    return [None if each is None else last_value(each) for each in variable.branches]
 
 
-def flat_slots(variables: list[Variable]) -> list[Slot]:
+def flat_slots(variables: Iterable[Variable | None]) -> Iterator[Slot]:
     """The slots of all occurrences, those of branches one by one."""
-    flat: list[Slot] = []
     for variable in variables:
         if isinstance(variable, Slot):
-            flat.append(variable)
-        else:
-            flat.extend(slot for slot in variable.slots if slot is not None)
-    return flat
+            yield variable
+        elif variable is not None:
+            yield from flat_slots(variable.branches)

@@ -16,7 +16,14 @@ from sglite.chat import ChatTemplate
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
-from sglite.record import Gathered, Slot, last_value, program_error
+from sglite.record import (
+    Gathered,
+    Slot,
+    Variable,
+    flat_slots,
+    last_value,
+    program_error,
+)
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
 
@@ -106,16 +113,15 @@ class State:
         place = _place(1)
         known = {id(record) for fork in self._record.forks for record in fork}
         names: dict[str, None] = {}
-        own: list[dict[str, Slot]] = []
+        own: list[dict[str, Variable]] = []
         for branch in branches:
             if not isinstance(branch, State) or id(branch._record) not in known:
                 raise ValueError("join() takes branches that fork() of this same state has made")
             branch._flush()
-            slots = {p.name: p for p in branch._record.parts if isinstance(p, Slot)}
-            own.append(slots)
-            names.update(dict.fromkeys(slots))
+            own.append(branch._record.own_variables())
+            names.update(dict.fromkeys(own[-1]))
         for name in names:
-            gathered = Gathered(tuple(slots.get(name) for slots in own))
+            gathered = Gathered(tuple(variables.get(name) for variables in own))
             self._record.variables.setdefault(name, []).append(gathered)
         self._record.nodes.append(ir.Join(tuple(names), place=place))
 
@@ -265,16 +271,15 @@ class State:
         branch._in_parents_turn = self._turn_is_open()
         return branch
 
-    def _awaited(self, name: str) -> Slot | Gathered:
+    def _awaited(self, name: str) -> Variable:
         variables = self._record.variables.get(name)
         if variables is None:
             known = ", ".join(map(repr, self._record.variables)) or "none yet"
             raise ProgramError(f"no variable {name!r} in this program; there is: {known}")
         self._flush()
         variable = variables[-1]
-        for slot in (variable,) if isinstance(variable, Slot) else variable.slots:
-            if slot is not None:
-                self._run.wait(slot)
+        for slot in flat_slots([variable]):
+            self._run.wait(slot)
         return variable
 
     def _flush(self, *, text_too: bool = False) -> None:

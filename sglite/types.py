@@ -132,9 +132,30 @@ def _json(annotation: Any) -> ValueType:
         schema = adapter.json_schema(mode="validation")
     except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
         raise TypeError(f"{annotation!r} cannot be the type of a hole: {error}") from error
+    _close(schema)
     # Not sorted: the model writes the properties in the order in which they were declared.
     source = json.dumps(schema, ensure_ascii=False)
     return ValueType(Constraint("json_schema", source), adapter.validate_json)
+
+
+def _close(schema: Any) -> None:
+    """Leave no room for properties that a type does not have.
+
+    Pydantic's schema says what it accepts, and it ignores unknown properties; a model that is free
+    to write them does not stop.
+    """
+    if not isinstance(schema, dict):
+        return
+    if "properties" in schema:
+        schema.setdefault("additionalProperties", False)
+    for keyword in ("properties", "$defs"):
+        for part in schema.get(keyword, {}).values():
+            _close(part)
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        for part in schema.get(keyword, []):
+            _close(part)
+    for keyword in ("items", "additionalProperties"):
+        _close(schema.get(keyword))
 
 
 def _choice(pairs: list[tuple[str, Any]], owner: str) -> ValueType:

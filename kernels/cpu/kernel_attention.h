@@ -14,20 +14,21 @@ namespace {
 constexpr int kRunPages = 4;  // pages that are loaded together
 constexpr int kRunKeys = kRunPages * kPageSize;
 
-// One piece of attention work: up to kAttentionTokens tokens and the query heads of one KV head.
+// One piece of attention work: up to kAttentionTokens tokens and the query heads of one KV head, or
+// part `part` of `parts` of these heads.
 template <class Kv>
 class Attention {
   public:
-    Attention(const Step& step, const LayerWeights& layer, int layer_index, int kv_head,
-              const int32_t* tokens, int count, const ThreadScratch& scratch)
+    Attention(const Step& step, const LayerWeights& layer, int layer_index, int kv_head, int part,
+              int parts, const int32_t* tokens, int count, const ThreadScratch& scratch)
         : step_(step),
           model_(*step.model),
           window_(layer.window),
-          kv_head_(kv_head),
+          first_head_(kv_head * model_.group() + model_.group() * part / parts),
           tokens_(tokens),
           count_(count),
           dim_(model_.head_dim),
-          group_(model_.group()),
+          group_(kv_head * model_.group() + model_.group() * (part + 1) / parts - first_head_),
           scratch_(scratch) {
         const size_t head = static_cast<size_t>(layer_index) * model_.kv_heads + kv_head;
         page_values_ = static_cast<size_t>(2) * kPageSize * dim_;
@@ -149,7 +150,7 @@ class Attention {
         return scratch_.scores + static_cast<size_t>(query) * kChunkKeys;
     }
     const float* query_of(int query) const {
-        const int head = kv_head_ * group_ + query % group_;
+        const int head = first_head_ + query % group_;
         const size_t token = tokens_[query / group_];
         return step_.qkv + token * model_.qkv_width() + head * dim_;
     }
@@ -308,8 +309,7 @@ class Attention {
         const int query = i * group_ + g;
         const float* in = running_out_of(query);
         const size_t token = tokens_[i];
-        float* out =
-            step_.attention + token * model_.attention_width() + (kv_head_ * group_ + g) * dim_;
+        float* out = step_.attention + token * model_.attention_width() + (first_head_ + g) * dim_;
         const F sum = set1(sums_[query]);
         for (int d = 0; d < dim_; d += kLanes) store(out + d, div(load(in + d), sum));
     }
@@ -317,7 +317,7 @@ class Attention {
     const Step& step_;
     const ModelWeights& model_;
     const int window_;
-    const int kv_head_;
+    const int first_head_;
     const int32_t* tokens_;
     const int count_;
     const int dim_;

@@ -74,14 +74,20 @@ inline void rotate(float* x, const float* cosines, const float* sines, int dim, 
 
 inline void quantise(const float* x, int count, ActivationBlock* out) {
     for (int i = 0; i < count; i += kBlock, ++out) {
-        F most = zero();
-        for (int j = 0; j < kBlock; j += kLanes) most = max(abs(load(x + i + j)), most);
-        const float peak = max_lanes(most);
-        int32_t sums[2];
-        quantise_codes(x + i, peak > 0.0f ? 127.0f / peak : 0.0f, out->codes, sums);
-        out->scale = peak / 127.0f;
-        out->sum = out->scale * static_cast<float>(sums[0] + sums[1]);
-        for (int j = 0; j < 2; ++j) out->zero[j] = -128 * sums[j];
+        float sums[2];
+        for (int half = 0; half < 2; ++half) {
+            const float* from = x + i + 16 * half;
+            F most = zero();
+            for (int j = 0; j < 16; j += kLanes) most = max(abs(load(from + j)), most);
+            const float peak = max_lanes(most);
+            const float scale = peak / 127.0f;
+            const int32_t sum =
+                quantise16(from, peak > 0.0f ? 127.0f / peak : 0.0f, out->codes + 16 * half);
+            out->scale[half] = scale;
+            out->zero[half] = -128 * sum;
+            sums[half] = scale * static_cast<float>(sum);
+        }
+        out->sum = sums[0] + sums[1];
     }
 }
 

@@ -26,6 +26,10 @@ inline void prefetch(const uint8_t* p) {
 #endif
 }
 
+inline F scaled_sum(const I dot[2], const ActivationBlock& x) {
+    return fma(to_float(dot[1]), set1(x.scale[1]), mul(to_float(dot[0]), set1(x.scale[0])));
+}
+
 // Each Panel names its block's bytes and adds one block to the accumulators of T tokens: lanes
 // [half, half + kLanes) of the panel.
 template <class Scale, PanelKind Kind>
@@ -47,10 +51,13 @@ struct Nibbles {
         }
     }
     inline F add_to(F acc, const ActivationBlock& x) const {
-        I dot = int_zero();
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) dot = dot_nibbles(dot, codes[i], x.codes + 4 * i);
-        acc = fma(mul(to_float(dot), scale), set1(x.scale), acc);
+        I dot[2] = {int_zero(), int_zero()};
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            dot[0] = dot_nibbles(dot[0], codes[i], x.codes + 4 * i);
+            dot[1] = dot_nibbles(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
+        }
+        acc = fma(scaled_sum(dot, x), scale, acc);
         return fma(min, set1(x.sum), acc);
     }
     template <int J>
@@ -82,10 +89,10 @@ struct Bytes {
             dot[1] = dot_bytes(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
         }
         if constexpr (kScales == 1) {
-            return fma(mul(to_float(int_add(dot[0], dot[1])), scale[0]), set1(x.scale), acc);
+            return fma(scaled_sum(dot, x), scale[0], acc);
         } else {
-            acc = fma(mul(to_float(dot[0]), scale[0]), set1(x.scale), acc);
-            return fma(mul(to_float(dot[1]), scale[1]), set1(x.scale), acc);
+            acc = fma(mul(to_float(dot[0]), scale[0]), set1(x.scale[0]), acc);
+            return fma(mul(to_float(dot[1]), scale[1]), set1(x.scale[1]), acc);
         }
     }
     template <int J>

@@ -258,14 +258,18 @@ class StepThread {
     template <class Kv>
     void attend(const LayerWeights& layer, int index) {
         const int pieces = (s_.tokens + s_.attention_tokens - 1) / s_.attention_tokens;
+        const int parts = s_.attention_parts;
+        const int work_per_piece = m_.kv_heads * parts;
         for (;;) {
             const int work = counter_take(s_.counters, index);
-            if (work >= pieces * m_.kv_heads) return;
+            if (work >= pieces * work_per_piece) return;
             // The last tokens have the most keys: they go first.
-            const int first = (pieces - 1 - work / m_.kv_heads) * s_.attention_tokens;
+            const int first = (pieces - 1 - work / work_per_piece) * s_.attention_tokens;
             const int left = s_.tokens - first;
             const int count = left < s_.attention_tokens ? left : s_.attention_tokens;
-            Attention<Kv>(s_, layer, index, work % m_.kv_heads, s_.order + first, count, mine_)
+            const int head = work % work_per_piece / parts;
+            Attention<Kv>(s_, layer, index, head, work % parts, parts, s_.order + first, count,
+                          mine_)
                 .run();
         }
     }

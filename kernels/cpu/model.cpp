@@ -287,6 +287,9 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     // Some pieces more than threads, so that uneven ones even out.
     step.attention_tokens =
         std::clamp(step.tokens * weights_.kv_heads / (3 * step.threads), 1, kAttentionTokens);
+    const int pieces = (step.tokens + step.attention_tokens - 1) / step.attention_tokens;
+    step.attention_parts =
+        std::clamp(step.threads / (pieces * weights_.kv_heads), 1, weights_.group());
     step.logit_tokens = plan.logit_tokens.data();
     step.max_cols = max_cols_;
     step.kv = kv_.data();

@@ -63,7 +63,6 @@ inline float max_lanes(F a) {
 }
 
 inline I int_zero() { return _mm256_setzero_si256(); }
-inline I int_add(I a, I b) { return _mm256_add_epi32(a, b); }
 inline F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -94,20 +93,17 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
     return dot_small(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(broadcast4(x), w));
 }
 
-inline void quantise_codes(const float* x, float inverse, int8_t* codes, int32_t sums[2]) {
-    for (int i = 0; i < 2; ++i) {
-        const __m256i a = _mm256_cvtps_epi32(mul(load(x + 16 * i), set1(inverse)));
-        const __m256i b = _mm256_cvtps_epi32(mul(load(x + 16 * i + 8), set1(inverse)));
-        const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-        const __m128i bytes =
-            _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16 * i), bytes);
-        const __m256i both = _mm256_add_epi32(a, b);
-        __m128i sum =
-            _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
-        sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-        sums[i] = _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
-    }
+inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
+    const __m256i a = _mm256_cvtps_epi32(mul(load(x), set1(inverse)));
+    const __m256i b = _mm256_cvtps_epi32(mul(load(x + 8), set1(inverse)));
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), bytes);
+    const __m256i both = _mm256_add_epi32(a, b);
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
 }
 
 }  // namespace

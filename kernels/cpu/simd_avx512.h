@@ -54,7 +54,6 @@ inline float sum_lanes(F a) { return _mm512_reduce_add_ps(a); }
 inline float max_lanes(F a) { return _mm512_reduce_max_ps(a); }
 
 inline I int_zero() { return _mm512_setzero_si512(); }
-inline I int_add(I a, I b) { return _mm512_add_epi32(a, b); }
 inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm512_loadu_si512(reinterpret_cast<const void*>(p));
@@ -84,13 +83,11 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, broadcast4(x));
 }
 
-// Rounds 32 values times `inverse` to int8; returns the sums of both halves.
-inline void quantise_codes(const float* x, float inverse, int8_t* codes, int32_t sums[2]) {
-    for (int i = 0; i < 2; ++i) {
-        const __m512i whole = _mm512_cvtps_epi32(mul(load(x + 16 * i), set1(inverse)));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16 * i), _mm512_cvtsepi32_epi8(whole));
-        sums[i] = _mm512_reduce_add_epi32(whole);
-    }
+// Rounds 16 values times `inverse` to int8; returns their sum.
+inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
+    const __m512i whole = _mm512_cvtps_epi32(mul(load(x), set1(inverse)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(whole));
+    return _mm512_reduce_add_epi32(whole);
 }
 
 }  // namespace

@@ -112,11 +112,6 @@ inline float max_lanes(const F& a) {
 }
 
 inline I int_zero() { return I{}; }
-inline I int_add(const I& a, const I& b) {
-    I out;
-    for (int i = 0; i < kLanes; ++i) out.lane[i] = a.lane[i] + b.lane[i];
-    return out;
-}
 inline F to_float(const I& a) {
     return lanes([&](int i) { return static_cast<float>(a.lane[i]); });
 }
@@ -156,14 +151,15 @@ inline I byte_start(const int32_t& offset) {
 inline const Codes& prepare_bytes(const Codes& w) { return w; }
 inline I dot_bytes(const I& acc, const Codes& w, const int8_t* x) { return dot_nibbles(acc, w, x); }
 
-inline void quantise_codes(const float* x, float inverse, int8_t* codes, int32_t sums[2]) {
-    sums[0] = sums[1] = 0;
-    for (int i = 0; i < kBlock; ++i) {
+inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
+    int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) {
         float whole = round1(x[i] * inverse);
         if (!(whole >= -127.0f)) whole = -127.0f;  // catches NaN, whose conversion is undefined
         codes[i] = static_cast<int8_t>(whole < 127.0f ? whole : 127.0f);
-        sums[i / 16] += codes[i];
+        sum += codes[i];
     }
+    return sum;
 }
 
 }  // namespace

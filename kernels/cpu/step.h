@@ -88,6 +88,7 @@ struct Step {
     const int32_t* page_counts;         // [tokens]: entries of that table
     const int32_t* order;         // [tokens]: tokens so that those with common pages are neighbours
     int attention_tokens;         // tokens in one piece of attention work
+    int attention_parts;          // into which a piece divides the query heads of its KV head
     const int32_t* logit_tokens;  // [logit_count]
     float* x;                     // [tokens, width], the residual stream
     float* x_last;                // [logit_count, width]

@@ -44,10 +44,15 @@ int counter_take(Counter* counters, int index) { return counters[index].take(); 
 
 ThreadPool::ThreadPool(int threads) : barrier_(threads) {
     workers_.reserve(threads - 1);
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    try {
+        for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    } catch (...) {
+        stop();
+        throw;
+    }
 }
 
-ThreadPool::~ThreadPool() {
+void ThreadPool::stop() {
     stop_.store(true);
     call_.fetch_add(1);
     call_.notify_all();

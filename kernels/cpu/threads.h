@@ -32,8 +32,9 @@ class ThreadPool {
   public:
     using Job = void (*)(void* argument, int thread);
 
+    // Throws std::system_error where the system gives no more threads.
     explicit ThreadPool(int threads);
-    ~ThreadPool();
+    ~ThreadPool() { stop(); }
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -45,6 +46,7 @@ class ThreadPool {
 
   private:
     void work(int thread);
+    void stop();
 
     Barrier barrier_;
     Job job_ = nullptr;

@@ -59,18 +59,27 @@ class Config(Protocol):
 _ACTIVATIONS = {"silu": ops.silu, "gelu_tanh": ops.gelu_tanh}
 
 
-def forward(config: Config, weights: Mapping[str, Float], tokens: Sequence[int]) -> Float64:
+_HEAD_ROWS = 16384  # rows of the output matrix that are widened at once, to bound the memory
+
+
+def forward(
+    config: Config, weights: Mapping[str, Float], tokens: Sequence[int], last: int | None = None
+) -> Float64:
     """Logits float64 [T, V] of all positions of `tokens`, which start at position 0.
 
-    `weights` holds every tensor under its GGUF name, matrices as [out, in].
+    `weights` holds every tensor under its GGUF name, matrices as [out, in]. With `last`, only the
+    logits of that many positions at the end are computed.
     """
     embedding = weights["token_embd.weight"]
     x = embedding[np.asarray(tokens)].astype(np.float64) * config.embedding_scale
     for index, layer in enumerate(config.layers):
         x = x + _attend(config, layer, weights, f"blk.{index}.", x)
         x = x + _feed_forward(config, weights, f"blk.{index}.", x)
+    x = x if last is None else x[max(0, len(x) - last) :]
     x = ops.rms_norm(x, weights["output_norm.weight"], config.norm_epsilon)
-    return x @ _wide(embedding if config.tied_output else weights["output.weight"]).T
+    head = embedding if config.tied_output else weights["output.weight"]
+    parts = [x @ _wide(head[i : i + _HEAD_ROWS]).T for i in range(0, len(head), _HEAD_ROWS)]
+    return np.concatenate(parts, axis=1)
 
 
 def _attend(

@@ -98,7 +98,8 @@ def read_pages(cache: Float, pages: Int, length: int) -> Float:
     """The first `length` positions of a sequence, [length, G, D], through its block table."""
     at = np.arange(length)
     slots = cache.shape[1]
-    return cache[pages[at // slots], at % slots]
+    found: Float = cache[pages[at // slots], at % slots]
+    return found
 
 
 def paged_attention(

@@ -72,7 +72,6 @@ class BlockTable:
                 copies.add(shared, mine)
             self.pages[first] = mine
             self._pool.release(shared)
-            del self.nodes[first:]
         for _ in range(pages_for(stop) - len(self.pages)):
             self.pages.append(self._pool.take())
 

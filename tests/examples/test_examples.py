@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,16 +38,14 @@ def load(name: str) -> ModuleType:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[[dict[str, Any]], None]]:
-    with sgl.Model("scripted", backend="scripted") as outer, sgl.use(outer):
-        models: list[sgl.Model] = []
+    with ExitStack() as stack:
 
         def put_in_use(script: dict[str, Any]) -> None:
-            models.append(sgl.Model("scripted", backend="scripted", script=script))
-            sgl.use(models[-1])
+            model = sgl.Model("scripted", backend="scripted", script=script)
+            stack.enter_context(model)
+            stack.enter_context(sgl.use(model))
 
         yield put_in_use
-        for model in models:
-            model.close()
 
 
 def test_extract_prints_records_and_counters(

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
+from array import array
 
 import pytest
-from fakes import BOS, TOKEN_BYTES, FakeBackend, FakeTokenizer
+from fakes import BOS, EOS, TOKEN_BYTES, TURN, FakeBackend, FakeTokenizer
 from harness import Collector, drain, make_engine, run, submit, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Oracle
 
 from sglite.errors import CancelledError, CapacityError, ModelError
+from sglite.grammars import Vocabulary
 from sglite.options import Sampling
+from sglite.runtime.cache.pages import PagePool
+from sglite.runtime.engine import LocalEngine
 from sglite.runtime.segment import Append, Constraint, Gen, Piece, Segment, Select
+from sglite.runtime.sequence import Sequence
 
 LONG = "hello the world, " * 12
 
@@ -370,7 +377,7 @@ def test_one_bos_whoever_writes_it():
 def test_a_healed_value_does_not_repeat_the_prompt():
     row = run(make_engine(), text("z", " t"), words("he end"))
     assert row.results[0].text == "he end"
-    assert [TOKEN_BYTES[t] for t in row.results[0].ids][0] == b" the"
+    assert TOKEN_BYTES[row.results[0].ids[0]] == b" the"
     assert row.ids is not None
     assert b"".join(TOKEN_BYTES[t] for t in row.ids) == b"z the end"
 
@@ -444,6 +451,106 @@ def test_select_draws_from_its_distribution():
     expected = result.distribution["yes"]
     deviation = (expected * (1 - expected) / 400) ** 0.5
     assert abs(counts["yes"] / 400 - expected) < 4.5 * deviation
+
+
+def test_a_fork_outlives_its_parent():
+    engine = make_engine()
+    parent = engine.open()
+    submit(engine, parent, text(LONG, "z"))
+    child = engine.fork(parent, 1)[0]
+    row = submit(engine, child, gen())
+    engine.step()
+    engine.close(parent)
+    drain(engine)
+    assert outcome(row) == oracle_of(text(LONG, "z"), gen())
+
+
+def test_each_fork_heals_for_itself():
+    engine = make_engine()
+    parent = engine.open()
+    submit(engine, parent, text(LONG, " t"))
+    rows = [submit(engine, child, words("he end")) for child in engine.fork(parent, 2)]
+    plain = submit(engine, parent, text("x"), words("he end"))
+    drain(engine)
+    for row in rows:
+        assert TOKEN_BYTES[row.results[0].ids[0]] == b" the"
+    assert TOKEN_BYTES[plain.results[0].ids[0]] == b"he"
+
+
+def test_page_hashes_follow_the_ids():
+    sequence, fresh = (Sequence(n, PagePool(2)) for n in range(2))
+    sequence.append_literal(array("i", range(40)), 0)
+    before = list(sequence.chain(2))
+    sequence.truncate(20)
+    sequence.append_literal(array("i", range(50, 70)), 0)
+    fresh.append_literal(sequence.ids, 0)
+    assert sequence.chain(2) == fresh.chain(2)
+    assert sequence.chain(2)[0] == before[0]
+    assert sequence.chain(2)[1] != before[1]
+
+
+def test_closing_a_parent_at_work_cancels_its_unborn_forks():
+    engine = make_engine()
+    parent = engine.open()
+    work = submit(engine, parent, text(LONG, "z"), gen())
+    row = submit(engine, engine.fork(parent, 1)[0], gen())
+    engine.step()
+    engine.close(parent)
+    drain(engine)
+    assert isinstance(work.error, CancelledError)
+    assert isinstance(row.error, CancelledError)
+
+
+def test_real_grammars_over_the_small_vocabulary():
+    """The engine with `sglite.grammars`: regex and JSON Schema, healing, budgets, forced ids."""
+    tokenizer = FakeTokenizer()
+    vocabulary = Vocabulary.from_tokens(
+        TOKEN_BYTES, eos_ids=(EOS,), special_ids=(BOS, EOS, TURN), encode=tokenizer.encode_bytes
+    )
+    schema = {
+        "type": "object",
+        "properties": {"yes": {"type": "integer"}, "no": {"enum": ["ab", 1]}},
+        "required": ["yes", "no"],
+        "additionalProperties": False,
+    }
+    engines = [
+        LocalEngine(
+            "fake",
+            FakeBackend(pages=pages),
+            tokenizer,
+            vocabulary,
+            check=True,
+            threaded=False,
+            chunk_tokens=chunk,
+        )
+        for pages, chunk in ((200, 512), (9, 8))
+    ]
+    plans = []
+    for key in range(12):
+        hot = Sampling(temperature=1.3)
+        plans.append(
+            (
+                text("z" * key, " t"),
+                Gen("r", key, Constraint("regex", r"(he|e) ?[a-c]{2,9}"), 24, hot),
+                text("\n"),
+                Gen("j", key, Constraint("json_schema", json.dumps(schema)), 40, hot),
+                text(" t"),
+                Gen("f", key, max_tokens=6, sampling=hot),
+            )
+        )
+    outcomes = []
+    for engine in engines:
+        rows = [submit(engine, engine.open(), *plan) for plan in plans]
+        drain(engine)
+        outcomes.append([outcome(row) for row in rows])
+        for row in rows:
+            pattern, record, _ = row.results
+            assert re.fullmatch(r"(he|e) ?[a-c]{2,9}", pattern.text), pattern
+            value = json.loads(record.text)
+            assert isinstance(value["yes"], int)
+            assert value["no"] in ("ab", 1)
+            assert record.usage.forced_tokens > 3
+    assert outcomes[0] == outcomes[1]
 
 
 # Threads

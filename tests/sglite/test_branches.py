@@ -78,6 +78,24 @@ def test_join_aligns_and_keeps_what_the_parent_had(scripted: MakeScripted) -> No
     assert row.meta("only").name == "only"
 
 
+def test_joins_inside_of_branches_come_along(scripted: MakeScripted) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        branches = s.fork(2)
+        inner = branches[0].fork(2)
+        for branch in inner:
+            branch += sgl.gen("x")
+        branches[0].join(inner)
+        branches[1] += sgl.gen("x")
+        s.join(branches)
+        assert s["x"] == [["1", "2"], "3"]
+
+    scripted({"x": ["1", "2", "3"]})
+    row = program.run()
+    assert row["x"] == [["1", "2"], "3"]
+    assert row.all("x") == ["1", "2", "3"]
+
+
 def test_join_refuses_foreign_branches(scripted: MakeScripted) -> None:
     @sgl.function
     def program(s: sgl.State) -> None:

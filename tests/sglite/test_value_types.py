@@ -175,6 +175,42 @@ def test_properties_keep_the_order_in_which_they_were_declared() -> None:
     assert list(json.loads(made.constraint.source)["properties"]) == ["zebra", "apple"]
 
 
+def test_a_type_leaves_no_room_for_other_properties() -> None:
+    class Leaf(BaseModel):
+        properties: int  # a field of that name is no keyword
+
+    class Open(BaseModel, extra="allow"):
+        leaves: dict[str, Leaf]
+
+    class Tree(BaseModel):
+        either: Leaf | Open
+        many: list[Leaf]
+        pair: tuple[Leaf, Leaf]
+        again: Tree | None = None
+
+    made = value_type(Tree)
+    assert made.constraint is not None
+    schema = json.loads(made.constraint.source)
+    leaf = {"properties": 1}
+    good = {
+        "either": {"leaves": {"any": leaf}, "more": 1},
+        "many": [leaf],
+        "pair": [leaf, leaf],
+        "again": {"either": leaf, "many": [], "pair": [leaf, leaf]},
+    }
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(good)
+    more = {"properties": 1, "more": 2}
+    for bad in (
+        {**good, "more": 1},
+        {**good, "many": [more]},
+        {**good, "pair": [leaf, more]},
+        {**good, "either": {"leaves": {"any": more}}},
+        {**good, "again": {**good, "more": 1}},
+    ):
+        assert not validator.is_valid(bad), bad
+
+
 def test_text_is_free() -> None:
     assert value_type(str).constraint is None
     assert value_type(str).parse is None
