@@ -52,7 +52,7 @@ GRAMMARS: dict[str, Callable[[Vocabulary], Grammar]] = {
             "minItems": 2,
         },
         v,
-    ),  # fmt: skip
+    ),
     "pattern": lambda v: compile_regex("(abc|a{3,5}|12(00){2})+é日?", v),
     "gbnf": lambda v: compile_grammar('root ::= "(" root ")" | "abc" [0-9]{2,4}', v),
     "free": free_text,
