@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import re
 from pathlib import Path
 
@@ -22,10 +23,13 @@ def test_snippets_run(
     if not blocks:
         pytest.skip(f"{page.name} has no Python snippet")
     monkeypatch.chdir(tmp_path)
+    # A page may say sgl.use(...) for good; the choice ends with its test.
+    monkeypatch.setattr("sglite.model._fallback", None)
     module = tmp_path / "snippets.py"
+    context = contextvars.copy_context()
     namespace: dict[str, object] = {"__name__": "snippets"}
     for block in blocks:
         # Blank lines in front keep the line numbers of the page in every traceback.
         source = "\n" * text[: block.start(1)].count("\n") + block.group(1)
         module.write_text(source)
-        exec(compile(source, str(page), "exec", dont_inherit=True), namespace)
+        context.run(exec, compile(source, str(page), "exec", dont_inherit=True), namespace)
