@@ -148,10 +148,6 @@ class Scheduler:
                 if seq.computed >= seq.goal:
                     self._release_claims(seq, self._claimed.get(seq, []))
 
-    def held_pages(self) -> list[int]:
-        """Pages of pending copies, one entry a reference."""
-        return self.copies.held()
-
     # Waiting
 
     def _wait(self, seq: Sequence) -> None:

@@ -108,6 +108,7 @@ class Usage:
     drafted_tokens: int = 0
 
     def add(self, other: Usage) -> None:
+        """Count what `other` has counted, too."""
         self.prompt_tokens += other.prompt_tokens
         self.cached_tokens += other.cached_tokens
         self.forced_tokens += other.forced_tokens

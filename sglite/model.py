@@ -79,7 +79,7 @@ class Model:
     @property
     def path(self) -> str | None:
         """The model's file; None for a model without one."""
-        path = getattr(self.engine, "path", None)
+        path = self.engine.path
         return None if path is None else fspath(path)
 
     @property

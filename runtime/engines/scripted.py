@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sglite.errors import CancelledError, ModelError
+from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
+from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
     Append,
     Constraint,
@@ -39,7 +41,7 @@ from sglite.runtime.segment import (
 )
 
 if TYPE_CHECKING:
-    from sglite.grammars import Grammar, Vocabulary
+    from sglite.grammars import Vocabulary
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 """The ids 256, 257 and 258."""
@@ -88,13 +90,11 @@ class ScriptedEngine(Engine):
         self._ids = count()
         self._sequences: dict[SequenceId, _Sequence] = {}
         self._live: set[SequenceId] = set()
-        self._totals = Usage()
-        self._steps = 0
+        self._metrics = Metrics()
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._shut = False
-        self._grammars: dict[Constraint, Grammar] = {}
         self._shortest: dict[Constraint, str] = {}
 
     @cached_property
@@ -125,7 +125,7 @@ class ScriptedEngine(Engine):
                 for piece in step.pieces:
                     _check_special(piece)
             elif isinstance(step, Gen) and step.constraint is not None:
-                self._grammar(step.constraint)
+                self._constraints.compile(step.constraint)
         self._do(lambda: self._run(sequence, segment, sink))
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
@@ -154,17 +154,7 @@ class ScriptedEngine(Engine):
         return len(text.encode())
 
     def stats(self) -> dict[str, Any]:
-        totals = self._totals
-        return {
-            "prompt_tokens": totals.prompt_tokens,
-            "cached_tokens": totals.cached_tokens,
-            "forced_tokens": totals.forced_tokens,
-            "decoded_tokens": totals.decoded_tokens,
-            "drafted_tokens": totals.drafted_tokens,
-            "pages_used": 0,
-            "pages_total": 0,
-            "steps": self._steps,
-        }
+        return self._metrics.as_dict() | {"pages_used": 0, "pages_total": 0}
 
     def shutdown(self) -> None:
         with self._lock:
@@ -220,8 +210,8 @@ class ScriptedEngine(Engine):
                 return
             state.ids += result.ids
             state.prompt = 0
-            self._totals.add(result.usage)
-            self._steps += 1
+            self._metrics.count_hole(result.usage)
+            self._metrics.steps += 1
             sink(HoleDone(index, result))
         sink(SegmentDone(tuple(state.ids) if state is not None else ()))
 
@@ -276,7 +266,7 @@ class ScriptedEngine(Engine):
         if answer is None:
             return self._shortest_text(constraint)
         text = _written(answer)
-        matcher = self._grammar(constraint).matcher()
+        matcher = self._constraints.compile(constraint).matcher()
         data = text.encode()
         for position, byte in enumerate(data):
             if not matcher.accept(byte):
@@ -291,17 +281,15 @@ class ScriptedEngine(Engine):
             )
         return text
 
-    def _grammar(self, constraint: Constraint) -> Grammar:
-        grammar = self._grammars.get(constraint)
-        if grammar is None:
-            grammar = self._grammars[constraint] = _compile(constraint, self.vocabulary)
-        return grammar
+    @cached_property
+    def _constraints(self) -> Constraints:
+        return Constraints(self.vocabulary)
 
     def _shortest_text(self, constraint: Constraint) -> str:
         """A shortest text that matches, with printable characters where there is a choice."""
         text = self._shortest.get(constraint)
         if text is None:
-            matcher = self._grammar(constraint).matcher()
+            matcher = self._constraints.compile(constraint).matcher()
             mask = self.vocabulary.empty_mask()
             data = bytearray()
             # Each allowed byte under this budget brings the end nearer by one.
@@ -312,17 +300,6 @@ class ScriptedEngine(Engine):
                 data.append(byte)
             text = self._shortest[constraint] = data.decode()
         return text
-
-
-def _compile(constraint: Constraint, vocabulary: Vocabulary) -> Grammar:
-    from sglite import grammars
-
-    options = dict(constraint.options)
-    if constraint.kind == "json_schema":
-        return grammars.compile_json_schema(constraint.source, vocabulary, **options)
-    if constraint.kind == "regex":
-        return grammars.compile_regex(constraint.source, vocabulary, **options)
-    return grammars.compile_grammar(constraint.source, vocabulary, **options)
 
 
 def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
