@@ -142,9 +142,9 @@ class HoleResult:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More text of the hole that is being generated: whole characters only."""
+    """More text of the hole at `step` (an index into the segment's steps): whole characters."""
 
-    name: str
+    step: int
     text: str
 
 

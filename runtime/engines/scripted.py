@@ -202,7 +202,7 @@ class ScriptedEngine(Engine):
                     state.ids += ids
                     state.prompt += len(ids)
                     continue
-                result = self._fill(state, step, sink)
+                result = self._fill(state, index, step, sink)
             except Exception as error:
                 if state is not None:
                     state.broken = True
@@ -215,7 +215,9 @@ class ScriptedEngine(Engine):
             sink(HoleDone(index, result))
         sink(SegmentDone(tuple(state.ids) if state is not None else ()))
 
-    def _fill(self, state: _Sequence, hole: Gen | Select, sink: EventSink) -> HoleResult:
+    def _fill(
+        self, state: _Sequence, index: int, hole: Gen | Select, sink: EventSink
+    ) -> HoleResult:
         started = time.monotonic()
         if self._delay:
             time.sleep(self._delay)
@@ -233,7 +235,7 @@ class ScriptedEngine(Engine):
             written = f"<{hole.name}>" if answer is None else _written(answer)
             text, finish, stop = _ended(written, hole)
         for start in range(0, len(text), _DELTA):
-            sink(TextDelta(hole.name, text[start : start + _DELTA]))
+            sink(TextDelta(index, text[start : start + _DELTA]))
         ids = tuple(text.encode())
         now = time.monotonic()
         return HoleResult(
