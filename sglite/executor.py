@@ -81,7 +81,7 @@ class Run:
     def open(self) -> SequenceId:
         """A new empty sequence, closed at the end of the run."""
         self.check()
-        sequence = self.engine.open(priority=self.options.priority)
+        sequence = self.engine.open(priority=self.options.priority or 0)
         self._own((sequence,))
         return sequence
 

@@ -10,11 +10,11 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sglite.chat import ChatTemplate
 from sglite.errors import ModelError
 from sglite.runtime.engines.base import Engine
 
 if TYPE_CHECKING:
+    from sglite.chat import ChatTemplate
     from sglite.grammars import Vocabulary
 
 
@@ -90,6 +90,8 @@ class Model:
     @property
     def chat(self) -> ChatTemplate:
         """The model's own chat template. Raises ModelError for a base model, which has none."""
+        from sglite.chat import ChatTemplate
+
         with self._lock:
             if self._chat is None:
                 source = self.engine.chat_template

@@ -13,7 +13,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sglite import ir
 from sglite.errors import ModelError, ProgramError, SgliteError
@@ -22,6 +22,9 @@ from sglite.model import Model, current_model, use
 from sglite.options import Options
 from sglite.result import Result
 from sglite.state import State
+
+if TYPE_CHECKING:
+    from sglite.stream import StreamEvent
 
 _RESERVED = ("options", "row", "model")
 _PACKAGE = __name__.partition(".")[0]
@@ -94,7 +97,7 @@ class Function:
         row: int | None = None,
         model: Model | None = None,
         **kwargs: Any,
-    ) -> Iterator[Any]:
+    ) -> Iterator[StreamEvent]:
         """Run the program once and yield what happens: `Text`, `Filled`, and at last `End`.
 
         Leaving the loop early cancels the run. Raises what `run` raises.
