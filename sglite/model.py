@@ -28,7 +28,7 @@ class Model:
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
-    gets some valid text.
+    gets some valid text. The arguments that size an engine mean nothing there.
 
     Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
     range.
