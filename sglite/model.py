@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -161,6 +161,13 @@ def use(model: Model) -> Use:
     if not isinstance(model, Model):
         raise TypeError(f"use() takes a Model, got {model!r}; write sgl.use(sgl.Model(...))")
     return Use(model)
+
+
+def context_with(model: Model) -> Context:
+    """A copy of this thread's context in which `model` is in use; nobody else's choice changes."""
+    context = copy_context()
+    context.run(_in_use.set, model)
+    return context
 
 
 def current_model() -> Model:

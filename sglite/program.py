@@ -6,7 +6,6 @@ and `stream` are in modules of their own.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import inspect
 import secrets
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sglite import ir
 from sglite.errors import ModelError, ProgramError, SgliteError
 from sglite.executor import Run, Watcher
-from sglite.model import Model, current_model, use
+from sglite.model import Model, context_with, current_model
 from sglite.options import Options
 from sglite.result import Result
 from sglite.state import State
@@ -148,8 +147,7 @@ class Launch:
         self.options.sampling()
         seed = self.options.seed
         self.seed = secrets.randbits(63) if seed is None else seed
-        self._context = contextvars.copy_context()
-        self._context.run(use, self.model)  # for programs that the body runs
+        self._context = context_with(self.model)  # for programs that the body runs
 
     def start(self, row: int, watcher: Watcher | None = None) -> Run:
         """A run for one row; its body has not been executed yet."""
