@@ -326,14 +326,13 @@ def _choose(hole: Select, answer: Any) -> tuple[str, dict[str, float]]:
 
 
 def _ended(text: str, hole: Gen) -> tuple[str, FinishReason, str | None]:
-    """Free text, up to the first of the texts that end it."""
-    ends = [
-        (at, -len(end), end) for end in (*hole.stop, *hole.until) if (at := text.find(end)) >= 0
-    ]
-    if not ends:
+    """Free text, up to the first of the texts that end it; at one place the earlier named one."""
+    ends = (*hole.stop, *hole.until)
+    found = [(at, which) for which, end in enumerate(ends) if (at := text.find(end)) >= 0]
+    if not found:
         return text, "eos", None
-    at, _, end = min(ends)
-    return text[:at], "stop" if end in hole.stop else "until", end
+    at, which = min(found)
+    return text[:at], "stop" if which < len(hole.stop) else "until", ends[which]
 
 
 def _written(answer: Any) -> str:

@@ -150,7 +150,7 @@ def test_the_earliest_end_cuts_free_text() -> None:
     result = answer({"x": "ab;c\n"}, hole)
     assert (result.text, result.finish, result.stop) == ("ab", "until", ";")
     result = answer({"x": "ab\n\nc;"}, hole)
-    assert (result.text, result.finish, result.stop) == ("ab", "stop", "\n\n")
+    assert (result.text, result.finish, result.stop) == ("ab", "stop", "\n")
     result = answer({"x": "ab"}, hole)
     assert (result.text, result.finish, result.stop) == ("ab", "eos", None)
 
