@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Mapping
 from contextvars import Context, ContextVar, copy_context
 from os import PathLike, fspath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sglite.errors import ModelError
@@ -140,12 +139,7 @@ class Use:
     def __enter__(self) -> Model:
         return self._model
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         global _fallback
         _in_use.reset(self._token)
         if _fallback is self._model:

@@ -194,10 +194,7 @@ class State:
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
         else:
-            raise TypeError(
-                f"cannot add {type(content).__name__} to a program; "
-                "add text, holes and turns, and put str() around other values"
-            )
+            raise ir.unfit(content)
 
     def _add_hole(self, node: ir.Hole) -> None:
         name = node.name
