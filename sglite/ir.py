@@ -122,7 +122,8 @@ class Special(Node):
 class Gen(Node):
     """A hole that generates. `parse` makes the value out of the text; None keeps the text.
 
-    `options` has what the hole itself says; what it leaves open is taken from the run.
+    `options` has what the hole itself says; what it leaves open is taken from the run. `spaced`:
+    a space may come before the value where the text before the hole does not end in one.
     """
 
     name: str | None
@@ -133,6 +134,7 @@ class Gen(Node):
     until: tuple[str, ...] = ()
     ignore_eos: bool = False
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+    spaced: bool = False
 
     def describe(self) -> str:
         return f"gen({self.name!r})"

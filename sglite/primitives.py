@@ -74,6 +74,7 @@ def gen(
         _texts("until", until),
         ignore_eos,
         value.parse,
+        value.spaced,
     )
 
 

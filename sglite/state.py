@@ -206,7 +206,8 @@ class State:
         occurrences = record.variables.setdefault(name, [])
         key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
         slot = Slot(node, name)
-        self._pending.hole(lower_hole(node, name, key, run.options))
+        after_word = self._pending.ends_in_word
+        self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
         self._slots.append(slot)
         occurrences.append(slot)
         record.nodes.append(node)

@@ -11,7 +11,7 @@ import json
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -29,13 +29,20 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """`constraint` None is free text; `parse` None keeps the text as the value."""
+    """`constraint` None is free text; `parse` None keeps the text as the value.
+
+    `spaced`: one space may stand before the value where the text before does not end in one;
+    `parse` takes the text with it or without it.
+    """
 
     constraint: Constraint | None
     parse: Parse | None
+    spaced: bool = False
 
 
-_INT = r"-?(0|[1-9][0-9]*)"
+# Bounded, since a small model that does not stop would fill the whole budget with digits.
+_INT = r"-?(0|[1-9][0-9]{0,17})"
+_DECIMAL = r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?"
 _YEAR = r"[1-9][0-9]{3}"
 _LEAP_YEAR = r"([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)"
 _DATE = (
@@ -52,9 +59,9 @@ def _bool(text: str) -> bool:
 
 _SCALARS: dict[Any, tuple[str, Parse]] = {
     int: (_INT, int),
-    float: (rf"{_INT}(\.[0-9]+)?([eE][+-]?[0-9]+)?", float),
+    float: (rf"{_DECIMAL}([eE][+-]?[0-9]{{1,3}})?", float),
     bool: (r"true|false", _bool),
-    Decimal: (rf"{_INT}(\.[0-9]+)?", Decimal),
+    Decimal: (_DECIMAL, Decimal),
     date: (_DATE, date.fromisoformat),
     time: (_TIME, time.fromisoformat),
     datetime: (rf"{_DATE}T{_TIME}", datetime.fromisoformat),
@@ -99,7 +106,7 @@ def _derive(annotation: Any) -> ValueType:
         return _choice([(_as_text(p), v) for p, v in zip(plain, values, strict=True)], "Literal")
     if annotation in _SCALARS:
         pattern, parse = _SCALARS[annotation]
-        return ValueType(Constraint("regex", pattern), parse)
+        return ValueType(Constraint("regex", pattern), _without_space(parse), spaced=True)
     if isinstance(annotation, type) or _is_typing_form(annotation):
         return _json(annotation)
     raise TypeError(
@@ -165,7 +172,19 @@ def _choice(pairs: list[tuple[str, Any]], owner: str) -> ValueType:
     if len(values) != len(pairs):
         raise TypeError(f"two members of {owner} are written alike: {[text for text, _ in pairs]}")
     pattern = "|".join(map(quote, values))
-    return ValueType(Constraint("regex", pattern), values.__getitem__)
+    constraint = Constraint("regex", pattern)
+    if any(text[:1].isspace() for text in values):  # here a space is part of the value
+        return ValueType(constraint, values.__getitem__)
+    return ValueType(constraint, _without_space(values.__getitem__), spaced=True)
+
+
+def with_space(constraint: Constraint) -> Constraint:
+    """The pattern of a `spaced` type with one optional space before it."""
+    return replace(constraint, source=f" ?({constraint.source})")
+
+
+def _without_space(parse: Parse) -> Parse:
+    return lambda text: parse(text.removeprefix(" "))
 
 
 def _as_text(value: Any) -> str:

@@ -67,8 +67,8 @@ def parsed(annotation: Any, text: str) -> Any:
 @pytest.mark.parametrize(
     ("annotation", "strategy", "write"),
     [
-        (int, st.integers(), str),
-        (float, st.floats(allow_nan=False, allow_infinity=False), repr),
+        (int, st.integers(1 - 10**18, 10**18 - 1), str),
+        (float, st.floats(allow_nan=False, allow_infinity=False), "{:.16e}".format),
         (bool, st.booleans(), lambda b: str(b).lower()),
         (date, st.dates(min_value=date(1000, 1, 1)), date.isoformat),
         (time, st.times().map(lambda t: t.replace(microsecond=0)), time.isoformat),
@@ -95,8 +95,9 @@ def test_values_survive_text(annotation: Any, strategy: Any, write: Any) -> None
 @pytest.mark.parametrize(
     ("annotation", "texts"),
     [
-        (int, ["", "01", "+1", "1.0", "-", " 1", "1e3"]),
-        (float, ["", ".5", "5.", "1e", "nan", "inf", "--1"]),
+        (int, ["", "01", "+1", "1.0", "-", " 1", "1e3", "1" * 19]),
+        (float, ["", ".5", "5.", "1e", "nan", "inf", "--1", "1" * 18, "0." + "1" * 18, "1e0000"]),
+        (Decimal, ["1e3", "1" * 18, "0." + "1" * 18]),
         (bool, ["True", "yes", ""]),
         (time, ["24:00:00", "7:00:00", "07:60:00"]),
         (UUID, [str(uuid4()).upper() + "0"]),
