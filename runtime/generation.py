@@ -160,28 +160,28 @@ class Generation:
 
     def _go_on(self, matcher: Matcher) -> None:
         """After an accepted id of a constrained hole: what is forced, and the end by itself."""
-        if not matcher.is_finished:
-            self._take_forced(matcher)
-        if matcher.is_finished:
+        if matcher.is_finished or (self._take_forced(matcher) and matcher.is_finished):
             self.finish = "grammar"
 
     def _end_if_spent(self) -> None:
         if self.budget == 0 and self.finish is None:
             self.finish = "length" if len(self.ids) >= self.gen.max_tokens else "context"
 
-    def _take_forced(self, matcher: Matcher) -> None:
-        """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""
+    def _take_forced(self, matcher: Matcher) -> bool:
+        """Append the ids that the grammar leaves no choice about, if the rest fits the budget;
+        whether there were some."""
         forced = matcher.forced_tokens()
         if not forced or len(forced) > self.budget:
-            return
+            return False
         if not matcher.accept_tokens(forced):
             raise RuntimeError("the grammar refused the tokens that it forced")
         if matcher.tokens_to_finish() > self.budget - len(forced):
             matcher.rollback(len(forced))
-            return
+            return False
         for token in forced:
             self._append(token, 0.0)
         self.usage.forced_tokens += len(forced)
+        return True
 
     def _all_end_ids(self) -> array[int]:
         vocabulary, gen = self._rules.vocabulary, self.gen
