@@ -101,6 +101,7 @@ class Generation:
         self._end_ids, self._end_rest = self._all_end_ids()
         if self.constrained and self.matcher is not None:
             self._go_on(self.matcher)
+            self._end_if_spent()
 
     def end_outcome(self) -> tuple[array[int], bool]:
         """The ids whose total probability is the end outcome, and whether all that the mask refuses
@@ -129,10 +130,7 @@ class Generation:
                     self.matcher = None
             else:
                 self._go_on(matcher)
-        if self.budget == 0 and self.finish is None:
-            context = self._base + len(self.ids) >= self._rules.capacity
-            spent = len(self.ids) >= self.gen.max_tokens
-            self.finish = "context" if context and not spent else "length"
+        self._end_if_spent()
 
     def delta(self) -> str:
         """New text that is certain; the rest when the hole has ended."""
@@ -167,6 +165,10 @@ class Generation:
             self._take_forced(matcher)
         if matcher.is_finished:
             self.finish = "grammar"
+
+    def _end_if_spent(self) -> None:
+        if self.budget == 0 and self.finish is None:
+            self.finish = "length" if len(self.ids) >= self.gen.max_tokens else "context"
 
     def _take_forced(self, matcher: Matcher) -> None:
         """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""

@@ -63,6 +63,14 @@ class Invoke(Expression):
     kwargs: dict[str, Any]
 
 
+def unfit(content: object) -> TypeError:
+    """The error of what cannot be added to a program."""
+    return TypeError(
+        f"cannot add {type(content).__name__} to a program; "
+        "add text, holes and turns, and put str() around other values"
+    )
+
+
 def _concat(*operands: object) -> Concat:
     parts: list[str | Expression] = []
     for operand in operands:
@@ -71,10 +79,7 @@ def _concat(*operands: object) -> Concat:
         elif isinstance(operand, str | Expression):
             parts.append(operand)
         else:
-            raise TypeError(
-                f"cannot add {type(operand).__name__} to a program; "
-                "add text, holes and turns, and put str() around other values"
-            )
+            raise unfit(operand)
     return Concat(tuple(parts))
 
 

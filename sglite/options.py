@@ -43,7 +43,8 @@ GREEDY = Sampling()
 class Options:
     """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.
 
-    `seed=None` draws one and records it in the result. `priority`: higher runs first.
+    `seed=None` draws one and records it in the result. `priority`: higher runs
+    first, 0 where not said.
     """
 
     max_tokens: int | None = None
@@ -52,7 +53,7 @@ class Options:
     top_k: int | None = None
     min_p: float | None = None
     seed: int | None = None
-    priority: int = 0
+    priority: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "seed"):

@@ -1,4 +1,3 @@
-// Which instruction sets were built and does this machine have.
 #include "dispatch.h"
 
 namespace sglite {

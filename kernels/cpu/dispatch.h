@@ -1,3 +1,4 @@
+// The instruction sets of this build, and which of them this machine can run.
 #pragma once
 
 #include <string_view>

@@ -55,11 +55,11 @@ const TensorView& Loader::take(const std::string& name, const std::vector<int64_
                                     std::to_string(tensor.data.size()) + " bytes of data, its " +
                                     format->name + " shape needs " + std::to_string(bytes));
     }
-    used_[name] = true;
+    used_.insert(name);
     return tensor;
 }
 
-size_t Loader::vector(const std::string& name, int64_t count, std::vector<float>& out) {
+size_t Loader::values(const std::string& name, int64_t count, std::vector<float>& out) {
     const TensorView& tensor = take(name, {count});
     const size_t begin = out.size();
     out.resize(begin + static_cast<size_t>(count));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ class Loader {
     explicit Loader(const std::vector<TensorView>& tensors);
 
     // `count` values as f32, appended to `out`; returns where they begin.
-    size_t vector(const std::string& name, int64_t count, std::vector<float>& out);
+    size_t values(const std::string& name, int64_t count, std::vector<float>& out);
     const TensorView& matrix(const std::string& name, int64_t rows, int64_t cols);
 
     // Plans the matrix into the packed memory; `matrix.data` is set by `pack`.
@@ -39,7 +40,7 @@ class Loader {
     size_t reserve(size_t bytes);
 
     std::map<std::string, const TensorView*> tensors_;
-    std::map<std::string, bool> used_;
+    std::set<std::string> used_;
     std::vector<Job> jobs_;
     size_t size_ = 0;
 };

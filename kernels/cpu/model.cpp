@@ -142,7 +142,7 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
     Loader loader(tensors);
     std::vector<std::pair<const float**, size_t>> norms;  // resolved once norms_ stops growing
     const auto norm = [&](const std::string& name, int count, const float*& to) {
-        norms.emplace_back(&to, loader.vector(name, count, norms_));
+        norms.emplace_back(&to, loader.values(name, count, norms_));
     };
     std::vector<double> bases;
     for (int i = 0; i < w.layer_count; ++i) {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sglite.runtime.backends import cpu
+from sglite.runtime.backends.base import DrawRequest
 from sglite.runtime.backends.cpu import CpuBackend, granted_cores, page_bytes
 from sglite.runtime.models.families import config_from_gguf
 from sglite.runtime.models.gguf import GGUFFile
@@ -101,6 +102,30 @@ def test_old_logits_stay_readable(backend: CpuBackend) -> None:
     kept = first.copy()
     backend.forward(plan_of(list(range(40)), 0, [1, 2, 3], list(range(40))))
     assert np.array_equal(first, kept)
+
+
+def test_draw_takes_the_largest_allowed(backend: CpuBackend) -> None:
+    logits = backend.forward(plan_of([1, 2, 3], 0, [0], [0, 1, 2]))
+    rows, vocab = logits.shape
+    allowed = np.zeros((rows, vocab), bool)
+    allowed[:, ::7] = True
+    request = DrawRequest(
+        mask=np.packbits(allowed, axis=1, bitorder="little").view(np.uint32),
+        temperature=np.zeros(rows, np.float32),
+        top_p=np.ones(rows, np.float32),
+        top_k=np.zeros(rows, np.int32),
+        min_p=np.zeros(rows, np.float32),
+        uniform=np.zeros(rows),
+        end_ids=np.zeros(0, np.int32),
+        end_start=np.zeros(rows + 1, np.int32),
+        end_rest=np.zeros(rows, np.uint8),
+    )
+    ids, logprobs = backend.draw(logits, request)
+    masked = np.where(allowed, logits.astype(np.float64), -np.inf)
+    assert ids.tolist() == masked.argmax(axis=1).tolist()
+    peak = masked.max(axis=1)
+    expected = -np.log(np.exp(masked - peak[:, None]).sum(axis=1))
+    np.testing.assert_allclose(logprobs, expected, atol=1e-4)
 
 
 def test_the_gil_is_free_during_a_step(backend: CpuBackend) -> None:
