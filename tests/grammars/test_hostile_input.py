@@ -52,18 +52,20 @@ def test_deep_patterns_and_grammars_are_refused(vocab: Vocabulary) -> None:
         {"const": "a\ud800"},
         {"enum": [["\udcff"]]},
         {"properties": {"\ud800": {}}, "required": ["\ud800"], "type": "object"},
-        {"type": "object", "patternProperties": {"^\ud800$": {}}, "additionalProperties": False},
     ],
 )
-def test_lone_surrogates_are_never_an_error_of_python(vocab: Vocabulary, schema: Any) -> None:
-    try:
-        grammar = compile_json_schema(schema, vocab)
-    except GrammarError as error:
-        assert "surrogate" in error.reason or "nothing can match" in error.reason
-    else:
-        # A pattern that no name can match leaves only the empty object.
-        assert accepts(grammar, b"{}")
-        assert not accepts(grammar, b'{"a": 1}')
+def test_lone_surrogates_of_schemas_are_refused(vocab: Vocabulary, schema: Any) -> None:
+    with pytest.raises(GrammarError, match="lone surrogate"):
+        compile_json_schema(schema, vocab)
+
+
+def test_a_pattern_of_names_that_no_text_matches(vocab: Vocabulary) -> None:
+    grammar = compile_json_schema(
+        {"type": "object", "patternProperties": {"^\ud800$": {}}, "additionalProperties": False},
+        vocab,
+    )
+    assert accepts(grammar, b"{}")
+    assert not accepts(grammar, b'{"a": 1}')
 
 
 def test_lone_surrogates_of_grammars_are_refused(vocab: Vocabulary) -> None:
@@ -102,19 +104,14 @@ def test_ten_thousand_values(vocab: Vocabulary) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[1, True, 0, False], [[1], [True], [1.0]], [{"a": 1}, {"a": True}, {"a": [0]}]]
+    "values", [[1, True, 0, False], [[1], [True], [2]], [{"a": 1}, {"a": True}, {"a": [0]}]]
 )
 def test_listed_values_are_told_apart_as_json_does(vocab: Vocabulary, values: list[Any]) -> None:
     schema = {"enum": values, "allOf": [{"enum": values[:1]}]}
     grammar = compile_json_schema(schema, vocab)
     validator = jsonschema.Draft202012Validator(schema)
-    seen: set[str] = set()
     for value in values:
-        text = json.dumps(value)
-        first = next(v for v in values if json.dumps(v) in seen or v is value)
-        seen.add(text)
-        if "." not in text:  # 1.0 is the value 1, which is written once
-            assert accepts(grammar, text.encode()) == validator.is_valid(first), text
+        assert accepts(grammar, json.dumps(value).encode()) == validator.is_valid(value), value
 
 
 def test_an_error_survives_the_way_between_processes() -> None:
