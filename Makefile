@@ -37,15 +37,18 @@ clean:
 
 # The build tools live in the environment, so that a second build only compiles what changed.
 $(VENV)/.created: constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sglite needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sglite needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) nanobind scikit-build-core cmake ninja
-	touch $@
+	@echo "fetching the build tools"
+	@$(PIP) nanobind scikit-build-core cmake ninja
+	@touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml CMakeLists.txt $(NATIVE)
-	$(PIP) --no-build-isolation -e .
-	touch $@
+	@echo "building the native code and installing sglite (the first time about a minute)"
+	@$(PIP) --no-build-isolation -e .
+	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) --no-build-isolation -e '.[dev]'
-	touch $@
+	@echo "installing what tests and linters need"
+	@$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@

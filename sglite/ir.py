@@ -269,5 +269,16 @@ def _details(node: Node) -> str:
     return ""
 
 
+def check_text(what: str, text: str) -> None:
+    """Raises ValueError for half of a surrogate pair, which no encoding and no model has."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{what} has the lone surrogate {text[error.start]!r} at character {error.start}; "
+            "decode the bytes it came from with errors='replace'"
+        ) from None
+
+
 def _short(text: str) -> str:
     return repr(text if len(text) <= 48 else f"{text[:45]}...")

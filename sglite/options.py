@@ -55,6 +55,14 @@ class Options:
     seed: int | None = None
     priority: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "seed"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"{name} must be a whole number, got {value!r}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
+
     def over(self, base: Options) -> Options:
         """These options, with what they leave open taken from `base`."""
         said = {f.name: getattr(self, f.name) for f in fields(self)}

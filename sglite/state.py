@@ -174,6 +174,7 @@ class State:
     def _add(self, content: object, place: ir.Place) -> None:
         self._run.check()
         if isinstance(content, str):
+            ir.check_text("text", content)
             if content:
                 self._record.nodes.append(ir.Literal(content, place=place))
                 self._record.parts.append(content)

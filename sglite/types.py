@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, get_origin
 from uuid import UUID
 
@@ -184,7 +184,11 @@ def with_space(constraint: Constraint) -> Constraint:
 
 
 def _without_space(parse: Parse) -> Parse:
-    return lambda text: parse(text.removeprefix(" "))
+    return partial(_parse_without_space, parse)  # not a closure: rows can be pickled
+
+
+def _parse_without_space(parse: Parse, text: str) -> Any:
+    return parse(text.removeprefix(" "))
 
 
 def _as_text(value: Any) -> str:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sglite.errors import CancelledError, ModelError
 from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId, StepRefused
+from sglite.runtime.forks import watch
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
     Append,
@@ -97,6 +98,7 @@ class ScriptedEngine(Engine):
         self._thread: threading.Thread | None = None
         self._shut = False
         self._shortest: dict[Constraint, str] = {}
+        watch(self)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -166,6 +168,14 @@ class ScriptedEngine(Engine):
         self._work.put(None)
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def forked(self) -> None:
+        """Begin anew in the child of a fork: nothing here needs what the parent's thread had."""
+        self._lock = threading.Lock()
+        self._work = SimpleQueue()
+        self._thread = None
+        self._live.clear()
+        self._sequences.clear()
 
     # ---- the engine's thread
 

@@ -51,7 +51,9 @@ def resolve(name: str | os.PathLike[str], *, progress: bool | None = None) -> Pa
         return path
     if isinstance(name, str) and path.name == name and not name.endswith(".gguf"):
         raise _unknown(name)
-    what = "is a folder" if path.is_dir() else "does not exist"
+    what = "does not exist"
+    if path.exists():
+        what = "is a folder" if path.is_dir() else "is no regular file"
     raise ModelError(f"{path}: the model file {what}")
 
 

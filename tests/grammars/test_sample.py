@@ -38,7 +38,8 @@ def test_the_sample_of_maskbench() -> None:
 
 
 @pytest.mark.skipif(
-    not SUITE, reason="SGLITE_JSON_SCHEMA_SUITE does not name json/tests/ of the sdist of jsonschema"
+    not SUITE,
+    reason="SGLITE_JSON_SCHEMA_SUITE does not name json/tests/ of the sdist of jsonschema",
 )
 def test_the_official_suite() -> None:
     verdict = judge(suite_cases(Path(SUITE) / "draft2020-12"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import pickle
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -46,6 +47,7 @@ def test_the_space_is_allowed_and_no_part_of_the_value(
     assert row["x"] == value
     assert type(row["x"]) is type(value)
     assert row.text() == f"It is{space}{written}!"
+    assert pickle.loads(pickle.dumps(row))["x"] == value
 
 
 def may_have_space(scripted: MakeScripted, program: sgl.Function) -> bool:
