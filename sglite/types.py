@@ -8,6 +8,7 @@ pydantic. Knows nothing of holes or programs.
 from __future__ import annotations
 
 import json
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from sglite.runtime.segment import Constraint
+from sglite.typed_dicts import readable
 
 Parse = Callable[[str], Any]
 
@@ -134,11 +136,16 @@ def _is_typing_form(annotation: Any) -> bool:
 
 
 def _json(annotation: Any) -> ValueType:
+    if annotation is complex:  # pydantic would take any text for one
+        raise TypeError("complex cannot be the type of a hole; use tuple[float, float]")
     try:
+        if sys.version_info < (3, 12):
+            annotation = readable(annotation)
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="validation")
-    except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
-        raise TypeError(f"{annotation!r} cannot be the type of a hole: {error}") from error
+    except (PydanticUserError, PydanticInvalidForJsonSchema, NameError) as error:
+        reason = str(error).splitlines()[0]
+        raise TypeError(f"{annotation!r} cannot be the type of a hole: {reason}") from error
     _close(schema)
     # Not sorted: the model writes the properties in the order in which they were declared.
     source = json.dumps(schema, ensure_ascii=False)

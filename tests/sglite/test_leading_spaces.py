@@ -41,7 +41,10 @@ VALUES = [
 def test_the_space_is_allowed_and_no_part_of_the_value(
     scripted: MakeScripted, kind: Any, written: str, value: object, space: str
 ) -> None:
-    program = sgl.function(lambda s: s.__iadd__("It is" + sgl.gen("x", kind) + "!"))
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        s += "It is" + sgl.gen("x", kind) + "!"
+
     scripted({"x": space + written})
     row = program.run()
     assert row["x"] == value

@@ -6,6 +6,8 @@ import enum
 import json
 import random
 import re
+import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -166,6 +168,45 @@ def test_structures_are_json(annotation: Any, text: str, value: Any) -> None:
     assert made is value_type(annotation)  # derived once
 
 
+class Base(typing.TypedDict, total=False):
+    a: typing.Required[int]
+    b: str
+
+
+class Derived(Base):
+    c: typing.NotRequired[list[Base]]
+    d: Base | None
+    e: Optional[dict[str, Derived]]  # noqa: UP045 (users write it)
+
+
+@pytest.mark.parametrize("written_in", [Derived, list[Derived], Annotated[Derived, "x"]])
+def test_typed_dicts_of_typing_keep_what_is_required(written_in: Any) -> None:
+    made = value_type(written_in)
+    assert made.constraint is not None
+    assert made.parse is not None
+    validator = jsonschema.Draft202012Validator(json.loads(made.constraint.source))
+    base = {"a": 1, "b": "x"}
+    good: list[dict[str, Any]] = [
+        {"a": 1, "d": None, "e": None},
+        {"a": 1, "b": "x", "c": [base, {"a": 2}], "d": base, "e": None},
+        {"a": 1, "d": {"a": 3}, "e": {"k": {"a": 4, "d": None, "e": {}}}},
+    ]
+    bad: list[dict[str, Any]] = [
+        {"d": None, "e": None},
+        {"a": 1, "e": None},
+        {"a": 1, "d": {"b": "x"}, "e": None},
+        {"a": 1, "d": None, "e": {"k": {"a": 4}}},
+        {"a": 1, "d": None, "e": None, "f": 1},
+    ]
+    many = written_in == list[Derived]
+    for value in good:
+        whole = [value] if many else value
+        assert validator.is_valid(whole)
+        assert made.parse(json.dumps(whole)) == whole
+    for value in bad:
+        assert not validator.is_valid([value] if many else value)
+
+
 def test_properties_keep_the_order_in_which_they_were_declared() -> None:
     class Order(BaseModel):
         zebra: int
@@ -249,6 +290,8 @@ class Empty(enum.Enum):
         (Empty, "no members"),
         (object(), "not a type"),
         (type("Plain", (), {}), "cannot be the type of a hole"),
+        (Callable[[int], int], "cannot be the type of a hole: [^\n]*$"),
+        (complex, r"complex cannot .* use tuple\[float, float\]"),
     ],
 )
 def test_what_is_no_type_is_refused_by_name(annotation: Any, message: str) -> None:
