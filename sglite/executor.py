@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sglite import ir
-from sglite.errors import ProgramError
+from sglite.errors import GrammarError, ProgramError
 from sglite.lowering import BranchPath
 from sglite.options import Options
 from sglite.record import Record, Slot, program_error
@@ -212,8 +212,10 @@ class Run:
     ) -> ProgramError:
         """The error of one step: about its hole, its special token, or the hole that follows."""
         said = _say(error)
-        step = steps[index] if index < len(steps) else None
         slot = next((slot for slot in slots[index:] if slot is not None), None)
+        if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
+            said += f", in the schema of the type {slot.node.origin}" * bool(slot.node.origin)
+        step = steps[index] if index < len(steps) else None
         special = self._special(step, said) if isinstance(step, Append) else None
         if special is not None:
             failure = program_error(f"{special.describe()} {verb}: {said}", special)

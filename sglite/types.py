@@ -34,12 +34,14 @@ class ValueType:
     """`constraint` None is free text; `parse` None keeps the text as the value.
 
     `spaced`: one space may stand before the value where the text before does not end in one;
-    `parse` takes the text with it or without it.
+    `parse` takes the text with it or without it. `origin`: what the user calls a type that is
+    described by a schema.
     """
 
     constraint: Constraint | None
     parse: Parse | None
     spaced: bool = False
+    origin: str | None = None
 
 
 # Bounded, since a small model that does not stop would fill the whole budget with digits.
@@ -109,12 +111,7 @@ def _derive(annotation: Any) -> ValueType:
     if annotation in _SCALARS:
         pattern, parse = _SCALARS[annotation]
         return ValueType(Constraint("regex", pattern), _without_space(parse), spaced=True)
-    if isinstance(annotation, type) or _is_typing_form(annotation):
-        return _json(annotation)
-    raise TypeError(
-        f"{annotation!r} is not a type; give int, Literal[...], a dataclass, a pydantic model, "
-        "..., or name the constraint: regex=, json=, grammar="
-    )
+    return _json(annotation)
 
 
 def _remembered(derive: Callable[[Any], ValueType], annotation: Any) -> ValueType:
@@ -136,8 +133,14 @@ def _is_typing_form(annotation: Any) -> bool:
 
 
 def _json(annotation: Any) -> ValueType:
+    if not (isinstance(annotation, type) or _is_typing_form(annotation)):
+        raise TypeError(
+            f"{annotation!r} is not a type; give int, Literal[...], a dataclass, a pydantic model, "
+            "..., or name the constraint: regex=, json=, grammar="
+        )
     if annotation is complex:  # pydantic would take any text for one
         raise TypeError("complex cannot be the type of a hole; use tuple[float, float]")
+    origin = annotation.__qualname__ if get_origin(annotation) is None else repr(annotation)
     try:
         if sys.version_info < (3, 12):
             annotation = readable(annotation)
@@ -149,7 +152,7 @@ def _json(annotation: Any) -> ValueType:
     _close(schema)
     # Not sorted: the model writes the properties in the order in which they were declared.
     source = json.dumps(schema, ensure_ascii=False)
-    return ValueType(Constraint("json_schema", source), adapter.validate_json)
+    return ValueType(Constraint("json_schema", source), adapter.validate_json, origin=origin)
 
 
 def _close(schema: Any) -> None:
