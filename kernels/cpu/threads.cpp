@@ -7,6 +7,7 @@
 #endif
 #if defined(__linux__)
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,14 @@ void sleep_while(std::atomic<uint32_t>& number, uint32_t value) {
     syscall(SYS_futex, &number, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 #else
     number.wait(value);
+#endif
+}
+
+int current_core() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;  // not known
 #endif
 }
 
@@ -125,7 +134,9 @@ int Phases::claim() {
         while (begin + static_cast<uint32_t>(seen) < end) {
             if (seen >> 32 != phase_) return -1;
             if (taken.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) {
-                ++claimed_;
+                if (claimed_++ == 0) {
+                    pool_.shares_[thread_].core.store(current_core(), std::memory_order_relaxed);
+                }
                 return static_cast<int>(begin + static_cast<uint32_t>(seen));
             }
         }
@@ -133,7 +144,17 @@ int Phases::claim() {
     return -1;
 }
 
+// Whether a thread that holds chunks waits for just the core that this one runs on.
+bool Phases::blocks_another() const {
+    const int core = current_core();
+    for (int i = 0; core >= 0 && i < pool_.size(); ++i) {
+        if (pool_.shares_[i].core.load(std::memory_order_relaxed) == core) return true;
+    }
+    return false;
+}
+
 void Phases::leave() {
+    if (claimed_ > 0) pool_.shares_[thread_].core.store(-1, std::memory_order_relaxed);
     // Without a chunk the phase may be over, and done_ that of another one.
     if (claimed_ > 0 &&
         pool_.done_.fetch_add(claimed_, std::memory_order_acq_rel) + claimed_ == chunks_) {
@@ -145,7 +166,7 @@ void Phases::leave() {
         }
         pool_.phase_.advance();
     } else {
-        pool_.phase_.wait_beyond(phase_, kSpins);
+        pool_.phase_.wait_beyond(phase_, blocks_another() ? 0 : kSpins);
     }
     ++phase_;
 }

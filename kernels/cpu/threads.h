@@ -77,9 +77,12 @@ class ThreadPool {
         void advance();
         void wait_beyond(uint32_t passed, int spins);
     };
-    // The chunks that a thread claims before it helps others: phase << 32 | how many are taken.
     struct alignas(64) Share {
+        // Of the chunks that a thread claims before it helps others: phase << 32 | how many are
+        // taken.
         std::atomic<uint64_t> taken{0};
+        // Where the thread runs while it holds chunks, otherwise -1.
+        std::atomic<int> core{-1};
     };
 
     void start(const Job& job);
@@ -120,6 +123,8 @@ class Phases {
     void leave();
 
   private:
+    bool blocks_another() const;
+
     ThreadPool& pool_;
     const int thread_;
     uint32_t phase_;
