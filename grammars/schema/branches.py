@@ -8,7 +8,7 @@ recursion ends by itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from sglite.errors import GrammarError
@@ -29,6 +29,7 @@ class Branches:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self._identities: dict[Place, frozenset[Hashable] | None] = {}
 
     def plain(self, conjunction: Conjunction) -> list[Conjunction]:
         """Alternatives without combining keywords whose union is the conjunction; none: false."""
@@ -74,11 +75,10 @@ class Branches:
         lists = [v for v in map(keywords.values, plain) if v is not None]
         if not lists:
             return None
-        distinct: list[Any] = []
+        distinct: dict[Hashable, Any] = {}
         for value in lists[0]:
-            if not any(keywords.equal(value, v) for v in distinct):
-                distinct.append(value)
-        return [v for v in distinct if all(self.admits(place, v) for place in plain)]
+            distinct.setdefault(keywords.identity(value), value)
+        return [v for v in distinct.values() if all(self.admits(place, v) for place in plain)]
 
     def property(self, conjunction: Conjunction, name: str) -> Conjunction:
         """What holds at the property `name` of an object under a plain conjunction."""
@@ -164,8 +164,8 @@ class Branches:
         """Whether a JSON value satisfies the schema."""
         if isinstance(place.schema, bool):
             return place.schema
-        listed = keywords.values(place)
-        if listed is not None and not any(keywords.equal(value, v) for v in listed):
+        listed = self._listed(place)
+        if listed is not None and keywords.identity(value) not in listed:
             return False
         if not _has_type(value, keywords.types(place)):
             return False
@@ -180,6 +180,14 @@ class Branches:
                 self.admits(p, v) for n, v in value.items() for p in self.property((place,), n)
             )
         return isinstance(value, bool) or value is None or _within(place, value)
+
+    def _listed(self, place: Place) -> frozenset[Hashable] | None:
+        """What `enum` and `const` list; made once, since every value of a long list asks."""
+        if place not in self._identities:
+            values = keywords.values(place)
+            listed = None if values is None else frozenset(map(keywords.identity, values))
+            self._identities[place] = listed
+        return self._identities[place]
 
     def _admits_combined(self, place: Place, value: Any) -> bool:
         assert isinstance(place.schema, dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,9 @@ from sglite.grammars.schema.document import Place
 
 TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 ALL_TYPES = TYPES - {"integer"}
+
+MAX_COUNT = 100_000
+"""The most characters or items that a schema can count; each costs states of the automaton."""
 
 
 def _get(place: Place, keyword: str) -> Any:
@@ -59,6 +63,16 @@ def equal(a: Any, b: Any) -> bool:
     return (type(a) is type(b) and a == b) or (_both_numbers(a, b) and a == b)
 
 
+def identity(value: Any) -> Hashable:
+    """A key that two JSON values share exactly if they are `equal`."""
+    if isinstance(value, list):
+        return ("array", tuple(map(identity, value)))
+    if isinstance(value, dict):
+        return ("object", frozenset((k, identity(v)) for k, v in value.items()))
+    # Python itself hashes 1 and 1.0 alike, but takes True for 1 as well.
+    return ("boolean", value) if isinstance(value, bool) else value
+
+
 def _both_numbers(a: Any, b: Any) -> bool:
     return isinstance(a, int | float) and isinstance(b, int | float)
 
@@ -72,6 +86,11 @@ def count(place: Place, keyword: str) -> int | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise GrammarError(f"{keyword!r} must be a whole number >= 0", place.at(keyword))
+    if value > MAX_COUNT:
+        raise GrammarError(
+            f"{keyword!r} of {value} is more than {MAX_COUNT}; lower it or leave it out",
+            place.at(keyword),
+        )
     return value
 
 
@@ -80,7 +99,8 @@ def number(place: Place, keyword: str) -> Decimal | None:
     value = _get(place, keyword)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, bool) or not finite:
         raise GrammarError(f"{keyword!r} must be a number", place.at(keyword))
     return exact(value)
 

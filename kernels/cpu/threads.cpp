@@ -5,11 +5,13 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <climits>
 #endif
@@ -53,6 +55,14 @@ void wake_all(std::atomic<uint32_t>& number) {
 #endif
 }
 
+long process_id() {
+#if defined(_WIN32)
+    return 0;  // no fork
+#else
+    return static_cast<long>(getpid());
+#endif
+}
+
 }  // namespace
 
 // Either the sleeper is counted before this looks, or it finds the new number: both sides write
@@ -72,7 +82,8 @@ void ThreadPool::Gate::wait_beyond(uint32_t passed, int spins) {
     sleepers.fetch_sub(1);
 }
 
-ThreadPool::ThreadPool(int threads) : threads_(threads), shares_(new Share[threads]) {
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads), owner_(process_id()), shares_(new Share[threads]) {
     workers_.reserve(threads - 1);
     try {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -83,6 +94,11 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), shares_(new Share[threa
 }
 
 void ThreadPool::stop() {
+    if (process_id() != owner_) {
+        // The child of a fork has this object, but not its threads: joining would never end.
+        for (std::thread& worker : workers_) worker.detach();
+        return;
+    }
     {
         const std::lock_guard lock(mutex_);
         stopped_ = true;

@@ -90,6 +90,7 @@ class ThreadPool {
     void stop();
 
     const int threads_;
+    const long owner_;  // the process that has the threads
     Gate phase_;
     alignas(64) std::atomic<int> done_{0};  // finished chunks of the open phase
     std::unique_ptr<Share[]> shares_;
