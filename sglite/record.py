@@ -153,6 +153,13 @@ class Record:
             for branch in fork:
                 yield from branch.slots()
 
+    def specials(self) -> Iterator[ir.Special]:
+        """Every special token of this branch and of the branches that left it."""
+        yield from (node for node in self.nodes if isinstance(node, ir.Special))
+        for fork in self.forks:
+            for branch in fork:
+                yield from branch.specials()
+
     def graph(self) -> ir.Graph:
         """The recorded nodes as an immutable tree."""
         forks = tuple(tuple(branch.graph() for branch in fork) for fork in self.forks)

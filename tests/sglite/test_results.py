@@ -127,7 +127,7 @@ def test_the_graph_prints_as_a_tree_and_is_json(scripted: MakeScripted) -> None:
     lines = [line.split("  (line")[0] for line in str(graph).splitlines()]
     assert lines == [
         "text 'Long Long Long Long Long Long Long Long Long ...'",
-        "gen('n'): regex '-?(0|[1-9][0-9]*)'",
+        "gen('n'): regex '-?(0|[1-9][0-9]{0,17})'",
         "user()",
         "  select('l'): 'a, b'",
         "call of other",
