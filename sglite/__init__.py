@@ -1,7 +1,24 @@
 """sglite: structured generation in one package.
 
-Names are loaded when they are first used, so that `import sglite.grammars` loads neither the
-language nor the runtime.
+    import sglite as sgl
+
+    @sgl.function
+    def capital(s, country):
+        s += f"The capital of {country} is" + sgl.gen("city", max_tokens=4, stop=".")
+
+    sgl.use(sgl.Model("smollm2"))
+    print(capital.run("France")["city"])
+
+Programs    function, Function, State, Options
+Holes       gen, select, Constraint
+Chats       system, user, assistant, role, special
+Models      Model, use, current_model
+Results     Result, Usage, Graph; of a stream: Text, Filled, End
+Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
+            CapacityError, DeadlineError, CancelledError, GraphBreak
+
+`help(sglite.gen)` tells about one of them. Names are loaded when they are first used, so that
+`import sglite.grammars` loads neither the language nor the runtime.
 """
 
 from __future__ import annotations
@@ -55,6 +72,7 @@ _HOMES = {
     "sglite.stream": "End Filled Text",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
@@ -67,4 +85,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return [*__all__]
