@@ -24,6 +24,9 @@ Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from os.path import exists
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,6 +61,16 @@ if TYPE_CHECKING:
     from sglite.stream import Filled as Filled
     from sglite.stream import Text as Text
 
+
+def _is_built(folder: str) -> bool:
+    return any(exists(f"{folder}/kernels/_cpu{suffix}") for suffix in EXTENSION_SUFFIXES)
+
+
+if not any(map(_is_built, __path__)):
+    # Python run in a checkout finds this folder, which has no native parts, before an installed
+    # package, which has: then that one holds every module.
+    __path__ = sorted(extend_path(__path__, __name__), key=_is_built, reverse=True)
+
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
@@ -76,6 +89,8 @@ __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("sglite")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'sglite' has no attribute {name!r}")
