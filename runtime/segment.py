@@ -123,8 +123,8 @@ class Usage:
 class HoleResult:
     """What came out of one hole.
 
-    text: what was written, without the healed prefix. ids: the generated ids as they stand in the state.
-    finish: "stop" and "until" before such a text, "grammar" where nothing more can come, "eos" at
+    text: what was written, without the healed prefix. ids: the generated ids as they stand in the
+    state. finish: "stop" and "until" before such a text, "grammar" where nothing more can come, "eos" at
     an end-of-turn or stop id and where the end outcome of a constrained hole without `until` was
     drawn, "length" after max_tokens, "context" where the context is full, "select" for a choice.
     logprobs: natural-log probability of each id under the distribution it was drawn from (masked,
