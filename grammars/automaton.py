@@ -187,6 +187,27 @@ class OtherThan:
         return state not in self._words
 
 
+class OneOf:
+    """One of the given texts."""
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = frozenset(words)
+        self._starts = {word[:i] for word in self._words for i in range(len(word) + 1)}
+
+    def sets(self) -> Iterable[Ranges]:
+        return [((ord(c), ord(c)),) for c in {c for word in self._words for c in word}]
+
+    def start(self) -> Hashable:
+        return ""
+
+    def step(self, state: str, code: int) -> Hashable | None:
+        longer = state + chr(code)
+        return longer if longer in self._starts else None
+
+    def accepts(self, state: str) -> bool:
+        return state in self._words
+
+
 _LOST: Hashable = object()
 _AWAY = "\ud800"  # no text holds a lone surrogate
 

@@ -9,7 +9,7 @@ from sglite.errors import GrammarError
 from sglite.grammars import _native
 from sglite.grammars.matcher import Grammar, build
 from sglite.grammars.schema.compiler import Compiler
-from sglite.grammars.schema.document import Document
+from sglite.grammars.schema.references import Document
 from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
 from sglite.grammars.vocabulary import Vocabulary
 

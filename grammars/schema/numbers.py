@@ -5,11 +5,12 @@ A canonical number has no exponent here: `-?(0|[1-9][0-9]*)(\\.[0-9]+)?`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sglite.grammars.automaton import Automaton
+from sglite.errors import GrammarError
+from sglite.grammars.automaton import MAX_STATES, Automaton
 from sglite.grammars.schema.keywords import Bound
 
 # Where the text stands in a number.
@@ -61,17 +62,68 @@ class _Order:
         return end.sign or (-1 if end.read < len(limit.fraction) else 0)
 
 
+class Divisor:
+    """Whether the digits make a multiple of a number; `negated`: whether they do not.
+
+    The number is an integer `unit` of `places` decimal places. A state is the digits so far modulo
+    `unit`, how many of them are places, and whether one behind them is not 0.
+    """
+
+    def __init__(self, value: Decimal, *, negated: bool = False) -> None:
+        whole, _, fraction = format(value, "f").partition(".")
+        fraction = fraction.rstrip("0")
+        self.negated = negated
+        self.unit = int(whole + fraction)
+        self.places = len(fraction)
+
+    def divides(self, value: Decimal) -> bool:
+        """Whether a number suits."""
+        whole, _, fraction = format(abs(value), "f").partition(".")
+        rest = self.start()
+        for digit in whole:
+            rest = self.digit(rest, int(digit), False)
+        for digit in fraction:
+            rest = self.digit(rest, int(digit), True)
+        return self.accepts(rest)
+
+    def start(self) -> _Rest:
+        return (0, 0, False)
+
+    def digit(self, rest: _Rest, digit: int, in_fraction: bool) -> _Rest:
+        remainder, places, beyond = rest
+        if in_fraction and places == self.places:
+            return (remainder, places, beyond or digit != 0)
+        return ((remainder * 10 + digit) % self.unit, places + in_fraction, beyond)
+
+    def accepts(self, rest: _Rest) -> bool:
+        remainder, places, beyond = rest
+        divides = not beyond and remainder * 10 ** (self.places - places) % self.unit == 0
+        return divides != self.negated
+
+
+_Rest = tuple[int, int, bool]
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     place: int
     negative: bool
     low: _Order
     high: _Order
+    rests: tuple[_Rest, ...]
 
 
 class _Reader:
-    def __init__(self, low: Bound | None, high: Bound | None, whole: bool, zeros: bool) -> None:
+    def __init__(
+        self,
+        low: Bound | None,
+        high: Bound | None,
+        whole: bool,
+        zeros: bool,
+        divisors: Sequence[Divisor],
+    ) -> None:
         self.low, self.high, self.whole, self.zeros = low, high, whole, zeros
+        self.divisors = divisors
         self.low_limit = _Limit.of(low[0] if low else Decimal(0))
         self.high_limit = _Limit.of(high[0] if high else Decimal(0))
 
@@ -94,12 +146,18 @@ class _Reader:
         return replace(
             state,
             place=first if place in (_START, _SIGN) else _FRACTION if place >= _POINT else place,
-            low=state.low.digit(self.low_limit, char),
-            high=state.high.digit(self.high_limit, char),
+            low=state.low.digit(self.low_limit, char) if self.low else state.low,
+            high=state.high.digit(self.high_limit, char) if self.high else state.high,
+            rests=tuple(
+                d.digit(rest, int(char), place >= _POINT)
+                for d, rest in zip(self.divisors, state.rests, strict=True)
+            ),
         )
 
     def accepts(self, state: _State) -> bool:
         if state.place in (_START, _SIGN, _POINT):
+            return False
+        if not all(d.accepts(r) for d, r in zip(self.divisors, state.rests, strict=True)):
             return False
         return self._side(state, self.low, self.low_limit, state.low, 1) and self._side(
             state, self.high, self.high_limit, state.high, -1
@@ -126,11 +184,17 @@ class _Reader:
 
 
 def between(
-    low: Bound | None, high: Bound | None, *, whole: bool, zeros: bool = False
+    low: Bound | None,
+    high: Bound | None,
+    *,
+    whole: bool,
+    zeros: bool = False,
+    divisors: Sequence[Divisor] = (),
 ) -> Automaton:
-    """The numbers between the bounds. `whole`: integers only; `zeros`: also spelled as 1.0."""
-    reader = _Reader(low, high, whole, zeros)
-    first = _State(_START, False, _Order(), _Order())
+    """The numbers between the bounds that suit all divisors. `whole`: integers only; `zeros`: also
+    spelled as 1.0. Raises GrammarError for more than 20,000 states."""
+    reader = _Reader(low, high, whole, zeros, divisors)
+    first = _State(_START, False, _Order(), _Order(), tuple(d.start() for d in divisors))
     numbers: dict[Hashable, int] = {first: 0}
     todo = [first]
     accepting: list[int] = []
@@ -146,5 +210,10 @@ def between(
             if after not in numbers:
                 numbers[after] = len(numbers)
                 todo.append(after)
+                if len(numbers) > MAX_STATES:
+                    raise GrammarError(
+                        f"'multipleOf' and the bounds need more than {MAX_STATES} states; use "
+                        "rounder numbers"
+                    )
             edges.append((number, numbers[after], ((ord(char), ord(char)),)))
     return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))
