@@ -62,7 +62,7 @@ class Branches:
         together = together or bool(UNEVALUATED & place.schema.keys())
         own: Conjunction = (place,) if ASSERTIONS & place.schema.keys() else ()
         alternatives: list[Conjunction] = [own]
-        for part in self._parts(place):
+        for part in self._parts(place, together):
             more = self._expand_place(part, inner, together)
             alternatives = self._product(alternatives, more, place)
         for union in self._unions(place):
@@ -79,12 +79,12 @@ class Branches:
             alternatives = [closed(place, conjunction) for conjunction in alternatives]
         return alternatives
 
-    def _parts(self, place: Place) -> list[Place]:
+    def _parts(self, place: Place, heard: bool) -> list[Place]:
         """Schemas that a combining schema wants to hold together."""
         assert isinstance(place.schema, dict)
         references = [k for k in ("$ref", "$dynamicRef") if k in place.schema]
         found = [self.document.resolve(place, keyword) for keyword in references]
-        return [*found, *keywords.branches(place, "allOf"), *conditions(place)]
+        return [*found, *keywords.branches(place, "allOf"), *conditions(place, heard=heard)]
 
     def _unions(self, place: Place) -> Iterator[list[Place]]:
         """Lists of schemas of each of which a combining schema wants one to hold."""

@@ -29,16 +29,19 @@ def negation(place: Place) -> Place:
     return place.derived("not", {"not": place})
 
 
-def conditions(place: Place) -> list[Place]:
-    """What `if` with `then` and `else`, and the dependent keywords, demand together."""
+def conditions(place: Place, *, heard: bool) -> list[Place]:
+    """What `if` with `then` and `else`, and the dependent keywords, demand together.
+
+    heard: an `if` alone counts as well, for what it evaluates.
+    """
     found = []
     condition = keywords.schema(place, "if")
-    if condition is not None:
+    branches = [keywords.schema(place, keyword) for keyword in ("then", "else")]
+    if condition is not None and (heard or any(branches)):
         ways = []
-        for keyword, held in (("then", condition), ("else", negation(condition))):
-            then = keywords.schema(place, keyword)
+        for held, then in zip((condition, negation(condition)), branches, strict=True):
             parts = [held] if then is None else [held, then]
-            ways.append(place.derived(f"if {keyword}", {"allOf": parts}))
+            ways.append(place.derived(f"if {len(ways)}", {"allOf": parts}))
         found.append(place.derived("if", {"anyOf": ways}))
     for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
         for name in keywords.members(place, keyword):
@@ -124,7 +127,7 @@ class _Negation:
         yield self.place.inside("not")
 
     def conditional(self) -> Iterator[Place]:
-        yield from map(negation, conditions(self.place))
+        yield from map(negation, conditions(self.place, heard=False))
 
     # Any value
 
