@@ -38,7 +38,7 @@ def conditions(place: Place, *, heard: bool) -> list[Place]:
     condition = keywords.schema(place, "if")
     branches = [keywords.schema(place, keyword) for keyword in ("then", "else")]
     if condition is not None and (heard or any(branches)):
-        ways = []
+        ways: list[Place] = []
         for held, then in zip((condition, negation(condition)), branches, strict=True):
             parts = [held] if then is None else [held, then]
             ways.append(place.derived(f"if {len(ways)}", {"allOf": parts}))

@@ -6,8 +6,9 @@ A canonical number has no exponent here: `-?(0|[1-9][0-9]*)(\\.[0-9]+)?`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from sglite.errors import GrammarError
 from sglite.grammars.automaton import MAX_STATES, Automaton
@@ -30,8 +31,7 @@ class _Limit:
         return cls(whole.lstrip("0") or "0", fraction.rstrip("0"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(NamedTuple):
     """How the digits read so far compare with a limit: -1, 0 or 1, and how many were read."""
 
     sign: int = 0
@@ -44,12 +44,12 @@ class _Order:
                 return self
             at = limit.fraction[self.read] if self.read < len(limit.fraction) else "0"
             read = min(self.read + 1, len(limit.fraction))
-            return replace(self, sign=(digit > at) - (digit < at), read=read)
+            return _Order((digit > at) - (digit < at), read, True)
         if self.read >= len(limit.whole):
-            return replace(self, sign=1, read=len(limit.whole) + 1)
+            return _Order(1, len(limit.whole) + 1)
         at = limit.whole[self.read]
         sign = self.sign or (digit > at) - (digit < at)
-        return replace(self, sign=sign, read=self.read + 1)
+        return _Order(sign, self.read + 1)
 
     def whole_done(self, limit: _Limit) -> _Order:
         if self.in_fraction:
@@ -104,8 +104,7 @@ class Divisor:
 _Rest = tuple[int, int, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     place: int
     negative: bool
     low: _Order
@@ -123,19 +122,18 @@ class _Reader:
         divisors: Sequence[Divisor],
     ) -> None:
         self.low, self.high, self.whole, self.zeros = low, high, whole, zeros
-        self.divisors = divisors
+        self.divisors = tuple(divisors)
         self.low_limit = _Limit.of(low[0] if low else Decimal(0))
         self.high_limit = _Limit.of(high[0] if high else Decimal(0))
 
     def step(self, state: _State, char: str) -> _State | None:
         place = state.place
         if char == "-":
-            return replace(state, place=_SIGN, negative=True) if place == _START else None
+            return state._replace(place=_SIGN, negative=True) if place == _START else None
         if char == ".":
             if place not in (_ZERO, _WHOLE) or (self.whole and not self.zeros):
                 return None
-            return replace(
-                state,
+            return state._replace(
                 place=_POINT,
                 low=state.low.whole_done(self.low_limit),
                 high=state.high.whole_done(self.high_limit),
@@ -143,16 +141,18 @@ class _Reader:
         if place == _ZERO or (place >= _POINT and self.whole and char != "0"):
             return None
         first = _ZERO if char == "0" else _WHOLE
-        return replace(
-            state,
+        return _State(
             place=first if place in (_START, _SIGN) else _FRACTION if place >= _POINT else place,
+            negative=state.negative,
             low=state.low.digit(self.low_limit, char) if self.low else state.low,
             high=state.high.digit(self.high_limit, char) if self.high else state.high,
-            rests=tuple(
-                d.digit(rest, int(char), place >= _POINT)
-                for d, rest in zip(self.divisors, state.rests, strict=True)
-            ),
+            rests=self._rests(state, int(char)) if self.divisors else (),
         )
+
+    def _rests(self, state: _State, digit: int) -> tuple[_Rest, ...]:
+        in_fraction = state.place >= _POINT
+        pairs = zip(self.divisors, state.rests, strict=True)
+        return tuple(d.digit(rest, digit, in_fraction) for d, rest in pairs)
 
     def accepts(self, state: _State) -> bool:
         if state.place in (_START, _SIGN, _POINT):
