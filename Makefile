@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 NATIVE := $(wildcard kernels/cpu/* grammars/native/*)
 
 .PHONY: demo test lint format bench wheel clean
@@ -29,20 +30,25 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/extract.py --quick
 
 wheel: $(VENV)/.created
-	$(BIN)/python -m pip wheel -q --no-deps -w dist .
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean:
 	rm -rf build dist $(VENV)
 
-$(VENV)/.created:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sglite needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
+# The build tools live in the environment, so that a second build only compiles what changed.
+$(VENV)/.created: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sglite needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	touch $@
+	@echo "fetching the build tools"
+	@$(PIP) nanobind scikit-build-core cmake ninja
+	@touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
-	touch $@
+$(VENV)/.installed: $(VENV)/.created pyproject.toml CMakeLists.txt $(NATIVE)
+	@echo "building the native code and installing sglite (the first time about a minute)"
+	@$(PIP) --no-build-isolation -e .
+	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+	@echo "installing what tests and linters need"
+	@$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@

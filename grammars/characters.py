@@ -68,11 +68,6 @@ def negate(ranges: Ranges) -> Ranges:
     return _without_surrogates(gaps)
 
 
-def intersect(a: Ranges, b: Ranges) -> Ranges:
-    """The characters that are in both."""
-    return negate(union(negate(a), negate(b)))
-
-
 def atoms(sets: Iterable[Ranges]) -> list[Ranges]:
     """A partition of all characters such that every given set is a union of its parts.
 

@@ -9,6 +9,7 @@ from sglite.grammars import _native
 from sglite.grammars.lowering import Spelling, lower_full
 from sglite.grammars.matcher import Grammar, build
 from sglite.grammars.outlines import compile_with_outlines
+from sglite.grammars.refusals import refusals
 from sglite.grammars.regex_syntax import parse
 from sglite.grammars.vocabulary import Vocabulary
 
@@ -35,4 +36,5 @@ def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native
         root = lower_full(builder, parse(pattern, "python"), Spelling.UTF8)
         return build(builder, root, vocab)
 
-    return vocab.compiled(("regex", pattern), compile_now)
+    with refusals("pattern"):
+        return vocab.compiled(("regex", pattern), compile_now)

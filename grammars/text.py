@@ -16,6 +16,7 @@ from sglite.grammars import _native, characters
 from sglite.grammars.characters import Ranges
 from sglite.grammars.lowering import Spelling
 from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.refusals import refusals
 from sglite.grammars.vocabulary import Vocabulary
 
 GrammarFormat = Literal["gbnf", "lark"]
@@ -55,7 +56,8 @@ def compile_grammar(
         builder = _native.Builder()
         return build(builder, _Reader(text, builder).run(start), vocab)
 
-    return vocab.compiled(("gbnf", text, start), compile_now)
+    with refusals("grammar"):
+        return vocab.compiled(("gbnf", text, start), compile_now)
 
 
 class _Reader:

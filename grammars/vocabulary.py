@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +49,7 @@ class Vocabulary:
         self.text_mask: NDArray[np.uint32] = native.text_mask()
         self.text_mask.flags.writeable = False
         self._tokens = tokens
-        self._compiled: OrderedDict[Hashable, Grammar] = OrderedDict()
+        self._compiled: OrderedDict[Hashable, Future[Grammar]] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
@@ -96,21 +97,32 @@ class Vocabulary:
         """Text ids whose bytes are a non-empty prefix of `text` or start with it, ascending."""
         return self.native.tokens_beginning(text)
 
-    def longest_extension(self, tail: bytes) -> bool:
+    def extends(self, tail: bytes) -> bool:
         """Whether some text id has `tail` as a strict prefix: it could still grow over its end."""
         return self.native.extends(tail)
 
     def compiled(self, key: Hashable, compile_now: Callable[[], Grammar]) -> Grammar:
-        """The grammar kept under `key`, compiled on first use; the 256 used last are kept."""
+        """The grammar kept under `key`, compiled on first use; the 256 used last are kept.
+
+        Threads that want the same one wait for one compilation. What it raises is not kept.
+        """
         with self._lock:
             known = self._compiled.get(key)
-            if known is not None:
+            if known is None:
+                mine: Future[Grammar] = Future()
+                self._compiled[key] = mine
+                if len(self._compiled) > _COMPILED_KEPT:
+                    self._compiled.popitem(last=False)
+            else:
                 self._compiled.move_to_end(key)
-                return known
-        fresh = compile_now()
-        with self._lock:
-            kept = self._compiled.setdefault(key, fresh)
-            self._compiled.move_to_end(key)
-            while len(self._compiled) > _COMPILED_KEPT:
-                self._compiled.popitem(last=False)
-            return kept
+        if known is not None:
+            return known.result()
+        try:
+            grammar = compile_now()
+        except BaseException as error:
+            mine.set_exception(error)
+            with self._lock:
+                self._compiled.pop(key, None)
+            raise
+        mine.set_result(grammar)
+        return grammar

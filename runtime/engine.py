@@ -22,6 +22,7 @@ from sglite.runtime.cache.pages import PagePool
 from sglite.runtime.cache.prefix_tree import PrefixTree
 from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
+from sglite.runtime.forks import watch
 from sglite.runtime.generation import Generation, Rules
 from sglite.runtime.lifecycle import Lifecycle, tell_failed
 from sglite.runtime.metrics import Metrics
@@ -95,6 +96,7 @@ class LocalEngine(Engine):
         self._ended: Exception | None = None
         self._fruitless = 0
         self._thread: threading.Thread | None = None
+        watch(self)
         if threaded:
             self._thread = threading.Thread(target=self._run, name=f"sglite {name}", daemon=True)
             self._thread.start()
@@ -153,6 +155,16 @@ class LocalEngine(Engine):
             self._wind_up()
         elif self._thread is not threading.current_thread():
             self._thread.join()
+
+    def forked(self) -> None:
+        """End this copy of the engine in the child of a fork; the parent's goes on."""
+        self._wake = threading.Condition()
+        self._ended = self._ended or ModelError(
+            f"{self.name} was loaded before this process was forked, and its threads stayed in "
+            "the parent; load the model in the child, or start processes with 'spawn'"
+        )
+        self._inbox.clear()
+        self._thread = None
 
     def _command(self, command: Callable[..., None], *args: Any) -> None:
         if not self._post(command, *args):

@@ -49,7 +49,6 @@ class Generation:
     __slots__ = (
         "_base",
         "_end_ids",
-        "_end_rest",
         "_first_token_at",
         "_rules",
         "_started_at",
@@ -98,16 +97,17 @@ class Generation:
             self._check_budget(self.matcher, room)
         elif prefix:
             self.matcher = rules.free_text.matcher(prefix)
-        self._end_ids, self._end_rest = self._all_end_ids()
+        self._end_ids = self._all_end_ids()
         if self.constrained and self.matcher is not None:
             self._go_on(self.matcher)
+            self._end_if_spent()
 
     def end_outcome(self) -> tuple[array[int], bool]:
         """The ids whose total probability is the end outcome, and whether all that the mask refuses
         counts to it too; no ids where the hole cannot end."""
         if self.constrained and not (self.matcher is not None and self.matcher.is_complete):
             return _NO_IDS, False
-        return self._end_ids, self._end_rest
+        return self._end_ids, self.constrained
 
     def accept(self, token: int, logprob: float) -> None:
         """The drawn outcome: an id, or -1 for the end."""
@@ -129,10 +129,7 @@ class Generation:
                     self.matcher = None
             else:
                 self._go_on(matcher)
-        if self.budget == 0 and self.finish is None:
-            context = self._base + len(self.ids) >= self._rules.capacity
-            spent = len(self.ids) >= self.gen.max_tokens
-            self.finish = "context" if context and not spent else "length"
+        self._end_if_spent()
 
     def delta(self) -> str:
         """New text that is certain; the rest when the hole has ended."""
@@ -163,26 +160,30 @@ class Generation:
 
     def _go_on(self, matcher: Matcher) -> None:
         """After an accepted id of a constrained hole: what is forced, and the end by itself."""
-        if not matcher.is_finished:
-            self._take_forced(matcher)
-        if matcher.is_finished:
+        if matcher.is_finished or (self._take_forced(matcher) and matcher.is_finished):
             self.finish = "grammar"
 
-    def _take_forced(self, matcher: Matcher) -> None:
-        """Append the ids that the grammar leaves no choice about, if the rest fits the budget."""
+    def _end_if_spent(self) -> None:
+        if self.budget == 0 and self.finish is None:
+            self.finish = "length" if len(self.ids) >= self.gen.max_tokens else "context"
+
+    def _take_forced(self, matcher: Matcher) -> bool:
+        """Append the ids that the grammar leaves no choice about, if the rest fits the budget;
+        whether there were some."""
         forced = matcher.forced_tokens()
         if not forced or len(forced) > self.budget:
-            return
+            return False
         if not matcher.accept_tokens(forced):
             raise RuntimeError("the grammar refused the tokens that it forced")
         if matcher.tokens_to_finish() > self.budget - len(forced):
             matcher.rollback(len(forced))
-            return
+            return False
         for token in forced:
             self._append(token, 0.0)
         self.usage.forced_tokens += len(forced)
+        return True
 
-    def _all_end_ids(self) -> tuple[array[int], bool]:
+    def _all_end_ids(self) -> array[int]:
         vocabulary, gen = self._rules.vocabulary, self.gen
         ids = set(gen.stop_ids)
         if self.constrained or not gen.ignore_eos:
@@ -190,8 +191,7 @@ class Generation:
         if self.constrained:
             for stop in stop_texts(gen):
                 ids.update(int(token) for token in vocabulary.tokens_beginning(stop.data))
-        end_rest = self.constrained and not gen.until and not gen.stop
-        return array("i", sorted(ids)), end_rest
+        return array("i", sorted(ids))
 
     def _check_budget(self, matcher: Matcher, room: int) -> None:
         least = matcher.tokens_to_finish()

@@ -191,8 +191,9 @@ class Lifecycle:
 
     def _tell_delta(self, sequence: Sequence, generation: Generation) -> None:
         text = generation.delta()
-        if text and sequence.run is not None:
-            sequence.run.sink(TextDelta(generation.gen.name, text))
+        run = sequence.run
+        if text and run is not None:
+            run.sink(TextDelta(run.step, text))
 
     def _begin_fork(self, sequence: Sequence, fork: ForkPoint) -> None:
         """Prefill what the branches have in common; its last id each computes for itself."""

@@ -32,8 +32,11 @@ def load_engine(
 
     context: most tokens of one sequence, None for the model's own limit. kv_memory: bytes of KV
     cache, None for DEFAULT_KV_MEMORY. Raises ModelError for a model that cannot be found, read or
-    run, and ValueError for an argument out of range.
+    run, ValueError for an argument out of range and TypeError for one that is no number.
     """
+    for argument, value in (("threads", threads), ("context", context), ("kv_memory", kv_memory)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{argument} must be a whole number or None, got {value!r}")
     if backend != "cpu":
         raise ModelError(f"no backend named {backend!r}; this version has 'cpu' and 'scripted'")
     if not isinstance(prefix_cache, bool):

@@ -36,6 +36,7 @@ class ValueText:
         self.skip = skip
         self._stops = stops
         self._longest = max((len(s.data) for s in stops), default=0)
+        self._beginnings = {s.data[:size] for s in stops for size in range(1, len(s.data))}
         self._given = skip
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -57,11 +58,11 @@ class ValueText:
     def take(self) -> str:
         """The text that became certain since the last call."""
         end = len(self.data) - self._held_back() if self._stops else len(self.data)
-        if end <= self._given:
+        begin = self._given
+        if end <= begin:
             return ""
-        fresh = self._decoder.decode(self.data[self._given : end])
         self._given = end
-        return fresh
+        return self._decoder.decode(self.data[begin:end])
 
     def cut(self, end: int) -> None:
         """The value ends before byte `end`."""
@@ -78,8 +79,7 @@ class ValueText:
     def _held_back(self) -> int:
         """Length of the longest end of the value that some stop text begins with."""
         room = min(self._longest - 1, len(self.data) - self.skip)
-        for size in range(room, 0, -1):
-            tail = bytes(self.data[-size:])
-            if any(len(s.data) > size and s.data.startswith(tail) for s in self._stops):
-                return size
-        return 0
+        if room <= 0:
+            return 0
+        tail = bytes(self.data[-room:])
+        return next((room - i for i in range(room) if tail[i:] in self._beginnings), 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,7 @@ class StepPlan:
     logit_tokens: Int32
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(NamedTuple):
     """One row before it is laid flat: `tokens` (int32 array) follow on `context` cached ones in
     `pages` (int32 array); the logits of the last `logits` tokens are wanted."""
 
@@ -55,13 +55,14 @@ def flatten(rows: Iterable[PlanRow]) -> StepPlan:
     """Lay the rows of one step one after the other."""
     tokens, pages, wanted = array("i"), array("i"), array("i")
     query_start, page_start, context = array("i", [0]), array("i", [0]), array("i")
-    for row in rows:
-        tokens.extend(row.tokens)
-        pages.extend(row.pages)
-        query_start.append(len(tokens))
+    for own_tokens, own_context, own_pages, logits in rows:
+        tokens.extend(own_tokens)
+        pages.extend(own_pages)
+        end = len(tokens)
+        query_start.append(end)
         page_start.append(len(pages))
-        context.append(row.context)
-        wanted.extend(range(len(tokens) - row.logits, len(tokens)))
+        context.append(own_context)
+        wanted.extend(range(end - logits, end))
     return StepPlan(
         tokens=np.frombuffer(tokens, np.int32),
         query_start=np.frombuffer(query_start, np.int32),

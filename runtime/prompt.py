@@ -123,7 +123,7 @@ def heal(
         tail = token_bytes[seq.ids[-count]] + tail
         if len(tail) >= longest:
             break
-        if vocabulary.longest_extension(tail):
+        if vocabulary.extends(tail):
             removed, prefix = count, tail
     if removed:
         seq.truncate(len(seq.ids) - removed)

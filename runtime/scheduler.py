@@ -115,18 +115,20 @@ class Scheduler:
         self._admit()
         rows: dict[Sequence, Row] = {}
         budget = self._chunk_tokens
-        decodes = [s for s in self.running if s.goal - s.computed <= PAGE_SIZE]
-        prefills = [s for s in self.running if s.goal - s.computed > PAGE_SIZE]
+        decodes: list[Sequence] = []
+        prefills: list[Sequence] = []
+        for seq in self.running:
+            (decodes if seq.goal - seq.computed <= PAGE_SIZE else prefills).append(seq)
         for seq in (*decodes, *prefills):
             if budget <= 0:
                 break
             if seq.state is not State.RUNNING:
                 continue
-            stop = min(seq.goal, seq.computed + budget)
+            start = seq.computed
+            stop = min(seq.goal, start + budget)
             if self._make_room(seq, stop, rows):
-                logits = stop - max(seq.computed, seq.logits_from)
-                rows[seq] = Row(seq, stop - seq.computed, max(0, logits))
-                budget -= stop - seq.computed
+                rows[seq] = Row(seq, stop - start, max(0, stop - max(start, seq.logits_from)))
+                budget -= stop - start
         return list(rows.values())
 
     def commit(self, rows: list[Row]) -> None:
@@ -147,10 +149,6 @@ class Scheduler:
                 self._release_claims(seq, [c for c in done if self._claims.get(c) is seq])
                 if seq.computed >= seq.goal:
                     self._release_claims(seq, self._claimed.get(seq, []))
-
-    def held_pages(self) -> list[int]:
-        """Pages of pending copies, one entry a reference."""
-        return self.copies.held()
 
     # Waiting
 

@@ -70,7 +70,10 @@ class Gen:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A hole that picks one of `choices` and keeps the distribution over all of them."""
+    """A hole that picks one of `choices` and keeps the distribution over all of them.
+
+    Of `sampling` only the temperature counts: the choices are few, and none is cut away.
+    """
 
     name: str
     choices: tuple[str, ...]
@@ -108,6 +111,7 @@ class Usage:
     drafted_tokens: int = 0
 
     def add(self, other: Usage) -> None:
+        """Count what `other` has counted, too."""
         self.prompt_tokens += other.prompt_tokens
         self.cached_tokens += other.cached_tokens
         self.forced_tokens += other.forced_tokens
@@ -120,6 +124,9 @@ class HoleResult:
     """What came out of one hole.
 
     text: the value without the healed prefix. ids: the generated ids as they stand in the state.
+    finish: "stop" and "until" before such a text, "grammar" where nothing more can come, "eos" at
+    an end-of-turn or stop id and where the end outcome of a constrained hole without `until` was
+    drawn, "length" after max_tokens, "context" where the context is full, "select" for a choice.
     logprobs: natural-log probability of each id under the distribution it was drawn from (masked,
     before temperature), 0.0 for a forced id. distribution: for select, choice -> probability, in
     the order of the choices, summing to 1. stop: the stop or until text that ended it. times:
@@ -141,9 +148,9 @@ class HoleResult:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More text of the hole that is being generated: whole characters only."""
+    """More text of the hole at `step` (an index into the segment's steps): whole characters."""
 
-    name: str
+    step: int
     text: str
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from typing import TYPE_CHECKING, Any, Literal
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from sglite.errors import ProgramError
 from sglite.executor import Run
@@ -21,6 +19,8 @@ from sglite.record import Slot
 from sglite.result import BatchError, Result
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from sglite.program import Launch
 
 MAX_HELPERS = 64
@@ -194,8 +194,12 @@ class _Bar:
     """A progress bar, or nothing."""
 
     def __init__(self, rows: Iterable[object], title: str, *, shown: bool) -> None:
-        total = len(rows) if isinstance(rows, Sized) else None
-        self._bar = tqdm(total=total, desc=title, unit="row") if shown else None
+        self._bar: tqdm[NoReturn] | None = None
+        if shown:
+            from tqdm import tqdm
+
+            total = len(rows) if isinstance(rows, Sized) else None
+            self._bar = tqdm(total=total, desc=title, unit="row")
 
     def advance(self) -> None:
         if self._bar is not None:

@@ -5,6 +5,8 @@ Floor 0: imports nothing of ours and may be imported by every floor.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SgliteError(Exception):
     """Base of all errors that sglite raises on purpose."""
@@ -47,6 +49,10 @@ class GrammarError(SgliteError):
         super().__init__(f"{reason} (at {pointer or 'the root'})")
         self.pointer = pointer
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Rows come back from other processes with their errors.
+        return type(self), (self.reason, self.pointer)
 
 
 class ModelError(SgliteError):

@@ -81,7 +81,7 @@ class Run:
     def open(self) -> SequenceId:
         """A new empty sequence, closed at the end of the run."""
         self.check()
-        sequence = self.engine.open(priority=self.options.priority)
+        sequence = self.engine.open(priority=self.options.priority or 0)
         self._own((sequence,))
         return sequence
 
@@ -176,9 +176,9 @@ class Run:
         path: BranchPath,
     ) -> None:
         if isinstance(event, TextDelta):
-            if self._watcher is not None:
-                writing = next(s for s in slots if s is not None and s.result is None)
-                self._watcher.delta(writing, event.text, path)
+            slot = slots[event.step]
+            if self._watcher is not None and slot is not None:
+                self._watcher.delta(slot, event.text, path)
         elif isinstance(event, HoleDone):
             slot = slots[event.step]
             if slot is not None:

@@ -63,6 +63,14 @@ class Invoke(Expression):
     kwargs: dict[str, Any]
 
 
+def unfit(content: object) -> TypeError:
+    """The error of what cannot be added to a program."""
+    return TypeError(
+        f"cannot add {type(content).__name__} to a program; "
+        "add text, holes and turns, and put str() around other values"
+    )
+
+
 def _concat(*operands: object) -> Concat:
     parts: list[str | Expression] = []
     for operand in operands:
@@ -71,10 +79,7 @@ def _concat(*operands: object) -> Concat:
         elif isinstance(operand, str | Expression):
             parts.append(operand)
         else:
-            raise TypeError(
-                f"cannot add {type(operand).__name__} to a program; "
-                "add text, holes and turns, and put str() around other values"
-            )
+            raise unfit(operand)
     return Concat(tuple(parts))
 
 
@@ -260,6 +265,17 @@ def _details(node: Node) -> str:
     if isinstance(node, Join):
         return f": {', '.join(node.names)}"
     return ""
+
+
+def check_text(what: str, text: str) -> None:
+    """Raises ValueError for half of a surrogate pair, which no encoding and no model has."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{what} has the lone surrogate {text[error.start]!r} at character {error.start}; "
+            "decode the bytes it came from with errors='replace'"
+        ) from None
 
 
 def _short(text: str) -> str:

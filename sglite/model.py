@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from os import PathLike, fspath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sglite.chat import ChatTemplate
 from sglite.errors import ModelError
 from sglite.runtime.engines.base import Engine
 
 if TYPE_CHECKING:
+    from sglite.chat import ChatTemplate
     from sglite.grammars import Vocabulary
 
 
@@ -28,7 +27,7 @@ class Model:
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
-    gets some valid text.
+    gets some valid text. The arguments that size an engine mean nothing there.
 
     Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
     range.
@@ -79,7 +78,7 @@ class Model:
     @property
     def path(self) -> str | None:
         """The model's file; None for a model without one."""
-        path = getattr(self.engine, "path", None)
+        path = self.engine.path
         return None if path is None else fspath(path)
 
     @property
@@ -90,6 +89,8 @@ class Model:
     @property
     def chat(self) -> ChatTemplate:
         """The model's own chat template. Raises ModelError for a base model, which has none."""
+        from sglite.chat import ChatTemplate
+
         with self._lock:
             if self._chat is None:
                 source = self.engine.chat_template
@@ -138,12 +139,7 @@ class Use:
     def __enter__(self) -> Model:
         return self._model
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         global _fallback
         _in_use.reset(self._token)
         if _fallback is self._model:
@@ -159,6 +155,13 @@ def use(model: Model) -> Use:
     if not isinstance(model, Model):
         raise TypeError(f"use() takes a Model, got {model!r}; write sgl.use(sgl.Model(...))")
     return Use(model)
+
+
+def context_with(model: Model) -> Context:
+    """A copy of this thread's context in which `model` is in use; nobody else's choice changes."""
+    context = copy_context()
+    context.run(_in_use.set, model)
+    return context
 
 
 def current_model() -> Model:

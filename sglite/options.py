@@ -43,7 +43,8 @@ GREEDY = Sampling()
 class Options:
     """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.
 
-    `seed=None` draws one and records it in the result. `priority`: higher runs first.
+    `seed=None` draws one and records it in the result. `priority`: higher runs
+    first, 0 where not said.
     """
 
     max_tokens: int | None = None
@@ -52,7 +53,15 @@ class Options:
     top_k: int | None = None
     min_p: float | None = None
     seed: int | None = None
-    priority: int = 0
+    priority: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "seed"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"{name} must be a whole number, got {value!r}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
 
     def over(self, base: Options) -> Options:
         """These options, with what they leave open taken from `base`."""

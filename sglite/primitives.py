@@ -5,7 +5,7 @@ Each of these only describes; nothing runs before a state records it with `s += 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sglite import ir
@@ -89,8 +89,14 @@ def select(
     drawn. `row.meta(name).distribution` has the probability of every choice.
     """
     _check_name("select", name)
-    if isinstance(choices, str) or not all(isinstance(choice, str) for choice in choices):
+    if (
+        isinstance(choices, str)
+        or not isinstance(choices, Collection)
+        or not all(isinstance(choice, str) for choice in choices)
+    ):
         raise TypeError(f"select({name!r}): choices is a list of texts, got {choices!r}")
+    for choice in choices:
+        ir.check_text("a choice", choice)
     if not choices or "" in choices or len(set(choices)) != len(choices):
         raise ValueError(
             f"select({name!r}) takes one or more different, non-empty choices, got {choices!r}"
@@ -159,8 +165,6 @@ def _options(
 ) -> Options:
     options = Options(max_tokens, temperature, top_p, top_k, min_p)
     options.sampling()  # a value out of range is reported where it was written
-    if max_tokens is not None and max_tokens < 1:
-        raise ValueError(f"max_tokens must be at least 1, got {max_tokens}")
     return options
 
 
@@ -169,6 +173,7 @@ def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
     for text in texts:
         if not isinstance(text, str) or not text:
             raise ValueError(f"{argument}= takes non-empty texts, got {text!r}")
+        ir.check_text(f"{argument}=", text)
     return texts
 
 

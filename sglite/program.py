@@ -6,22 +6,24 @@ and `stream` are in modules of their own.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import inspect
 import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sglite import ir
 from sglite.errors import ModelError, ProgramError, SgliteError
 from sglite.executor import Run, Watcher
-from sglite.model import Model, current_model, use
+from sglite.model import Model, context_with, current_model
 from sglite.options import Options
 from sglite.result import Result
 from sglite.state import State
+
+if TYPE_CHECKING:
+    from sglite.stream import StreamEvent
 
 _RESERVED = ("options", "row", "model")
 _PACKAGE = __name__.partition(".")[0]
@@ -94,7 +96,7 @@ class Function:
         row: int | None = None,
         model: Model | None = None,
         **kwargs: Any,
-    ) -> Iterator[Any]:
+    ) -> Iterator[StreamEvent]:
         """Run the program once and yield what happens: `Text`, `Filled`, and at last `End`.
 
         Leaving the loop early cancels the run. Raises what `run` raises.
@@ -145,8 +147,7 @@ class Launch:
         self.options.sampling()
         seed = self.options.seed
         self.seed = secrets.randbits(63) if seed is None else seed
-        self._context = contextvars.copy_context()
-        self._context.run(use, self.model)  # for programs that the body runs
+        self._context = context_with(self.model)  # for programs that the body runs
 
     def start(self, row: int, watcher: Watcher | None = None) -> Run:
         """A run for one row; its body has not been executed yet."""

@@ -160,3 +160,6 @@ class BatchError(ProgramError):
             self.node = first.error.node
             self.filename = first.error.filename
             self.line = first.error.line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rows,)

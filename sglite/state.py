@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sglite import ir
-from sglite.chat import ChatTemplate
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
@@ -27,7 +26,10 @@ from sglite.record import (
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
 
-GetTemplate = Callable[[], ChatTemplate]
+if TYPE_CHECKING:
+    from sglite.chat import ChatTemplate
+
+GetTemplate = Callable[[], "ChatTemplate"]
 """The chat template of the model. Raises ModelError for a model without one."""
 
 
@@ -172,6 +174,7 @@ class State:
     def _add(self, content: object, place: ir.Place) -> None:
         self._run.check()
         if isinstance(content, str):
+            ir.check_text("text", content)
             if content:
                 self._record.nodes.append(ir.Literal(content, place=place))
                 self._record.parts.append(content)
@@ -192,10 +195,7 @@ class State:
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
         else:
-            raise TypeError(
-                f"cannot add {type(content).__name__} to a program; "
-                "add text, holes and turns, and put str() around other values"
-            )
+            raise ir.unfit(content)
 
     def _add_hole(self, node: ir.Hole) -> None:
         name = node.name

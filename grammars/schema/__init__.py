@@ -8,6 +8,7 @@ from typing import Any, get_args
 from sglite.errors import GrammarError
 from sglite.grammars import _native
 from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.refusals import refusals
 from sglite.grammars.schema.compiler import Compiler
 from sglite.grammars.schema.references import Document
 from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
@@ -42,7 +43,6 @@ def compile_json_schema(
     ):
         if value not in get_args(known):
             raise ValueError(f"{name} must be one of {get_args(known)}, got {value!r}")
-    text = _schema_text(schema)
 
     def compile_now() -> Grammar:
         builder = _native.Builder()
@@ -50,7 +50,10 @@ def compile_json_schema(
         root = Compiler(Document(_load(text)), builder, style).run()
         return build(builder, root, vocab)
 
-    return vocab.compiled(("json_schema", text, property_order, whitespace, spelling), compile_now)
+    with refusals("schema"):
+        text = _schema_text(schema)
+        key = ("json_schema", text, property_order, whitespace, spelling)
+        return vocab.compiled(key, compile_now)
 
 
 def _schema_text(schema: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from sglite.errors import GrammarError
@@ -161,7 +161,7 @@ class Arrays:
 
     def _finite(self, conjunction: Conjunction) -> list[Any] | None:
         """All values of a conjunction, each once, or None where they are not listed."""
-        distinct: list[Any] = []
+        distinct: dict[Hashable, Any] = {}
         for plain in self._branches.plain(conjunction):
             values = self._branches.values(plain)
             if values is None:
@@ -170,8 +170,9 @@ class Arrays:
                     return None
                 values = [None] if "null" in allowed else []
                 values += [True, False] if "boolean" in allowed else []
-            distinct += [v for v in values if not any(keywords.equal(v, d) for d in distinct)]
-        return distinct
+            for value in values:
+                distinct.setdefault(keywords.identity(value), value)
+        return list(distinct.values())
 
     def _distinct(self, values: list[Any], low: int, high: int | None, pointer: str) -> int:
         """Arrays of some of the values, in any order, none twice."""

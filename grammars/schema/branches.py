@@ -8,7 +8,7 @@ recursion ends by itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from sglite.errors import GrammarError
@@ -34,6 +34,7 @@ class Branches:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._one_of: dict[Place, list[Place] | None] = {}
+        self._identities: dict[Place, frozenset[Hashable] | None] = {}
 
     def plain(self, conjunction: Conjunction) -> list[Conjunction]:
         """Alternatives without combining keywords whose union is the conjunction; none: false."""
@@ -122,21 +123,31 @@ class Branches:
         lists = [v for v in map(keywords.values, plain) if v is not None]
         if not lists:
             return None
-        distinct: list[Any] = []
+        distinct: dict[Hashable, Any] = {}
         for value in lists[0]:
-            if not any(keywords.equal(value, v) for v in distinct):
-                distinct.append(value)
-        return [v for v in distinct if all(self.admits(place, v) for place in plain)]
+            distinct.setdefault(keywords.identity(value), value)
+        return [v for v in distinct.values() if all(self.admits(place, v) for place in plain)]
 
     def admits(self, place: Place, value: Any) -> bool:
         """Whether a JSON value satisfies the schema."""
         if isinstance(place.schema, bool):
             return place.schema
         alternatives = self.plain((place,)) if COMBINING & place.schema.keys() else [(place,)]
-        return any(
-            all(holds(p, value, self.admits, self._own_property) for p in plain)
-            for plain in alternatives
-        )
+        return any(all(self._holds(p, value) for p in plain) for plain in alternatives)
+
+    def _holds(self, place: Place, value: Any) -> bool:
+        listed = self._listed(place)
+        if listed is not None and keywords.identity(value) not in listed:
+            return False
+        return holds(place, value, self.admits, self._own_property)
+
+    def _listed(self, place: Place) -> frozenset[Hashable] | None:
+        """What `enum` and `const` list; made once, since every value of a long list asks."""
+        if place not in self._identities:
+            values = keywords.values(place)
+            listed = None if values is None else frozenset(map(keywords.identity, values))
+            self._identities[place] = listed
+        return self._identities[place]
 
     def _own_property(self, place: Place, name: str) -> Conjunction:
         return self.property((place,), name)

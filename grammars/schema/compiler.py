@@ -56,7 +56,8 @@ class Compiler:
         key = frozenset(conjunction)
         if key not in self._rules:
             name = " and ".join(place.pointer or "#" for place in conjunction) or "any value"
-            self._rules[key] = self._builder.rule(name)
+            # A pointer may hold a lone surrogate, which is refused where its text is used.
+            self._rules[key] = self._builder.rule(name.encode(errors="replace").decode())
             self._open.append((self._rules[key], conjunction))
         return self._builder.call(self._rules[key])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,9 @@ from sglite.grammars.schema.document import CONTAINS, SOME_KEY, Place
 
 ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 """Types that exclude each other: a "number" is an "integer" or a "fraction"."""
+
+MAX_COUNT = 100_000
+"""The most characters or items that a schema can count; each costs states of the automaton."""
 
 
 def _get(place: Place, keyword: str) -> Any:
@@ -75,6 +79,16 @@ def equal(a: Any, b: Any) -> bool:
     return (type(a) is type(b) or (is_number(a) and is_number(b))) and bool(a == b)
 
 
+def identity(value: Any) -> Hashable:
+    """A key that two JSON values share exactly if they are `equal`."""
+    if isinstance(value, list):
+        return ("array", tuple(map(identity, value)))
+    if isinstance(value, dict):
+        return ("object", frozenset((k, identity(v)) for k, v in value.items()))
+    # Python itself hashes 1 and 1.0 alike, but takes True for 1 as well.
+    return ("boolean", value) if isinstance(value, bool) else value
+
+
 def count(place: Place, keyword: str) -> int | None:
     """A length or number of items: a whole number >= 0 (2.0 is one)."""
     value = _get(place, keyword)
@@ -84,6 +98,11 @@ def count(place: Place, keyword: str) -> int | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise GrammarError(f"{keyword!r} must be a whole number >= 0", place.at(keyword))
+    if value > MAX_COUNT:
+        raise GrammarError(
+            f"{keyword!r} of {value} is more than {MAX_COUNT}; lower it or leave it out",
+            place.at(keyword),
+        )
     return value
 
 
@@ -94,7 +113,8 @@ def number(place: Place, keyword: str) -> Decimal | None:
         return None
     if isinstance(value, Decimal):  # only in derived schemas
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, bool) or not finite:
         raise GrammarError(f"{keyword!r} must be a number", place.at(keyword))
     return exact(value)
 

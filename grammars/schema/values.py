@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from sglite.grammars.automaton import accepted
 from sglite.grammars.schema import keywords
 from sglite.grammars.schema.document import NOT_MULTIPLE, Place
-from sglite.grammars.schema.keywords import count
+from sglite.grammars.schema.keywords import count, identity
 from sglite.grammars.schema.numbers import Divisor
 from sglite.grammars.schema.texts import text_machines
 
@@ -18,13 +18,10 @@ Properties = Callable[[Place, str], tuple[Place, ...]]
 
 
 def holds(place: Place, value: Any, admits: Admits, properties: Properties) -> bool:
-    """Whether the assertions of `place`, all but the combining ones, hold for `value`.
+    """Whether the assertions of `place` hold for `value`; `enum`, `const` and combining ones aside.
 
     admits: the same question for a whole schema; properties: what holds at a name.
     """
-    listed = keywords.values(place)
-    if listed is not None and not any(keywords.equal(value, v) for v in listed):
-        return False
     if keywords.type_of(value) not in keywords.types(place):
         return False
     if isinstance(value, str):
@@ -66,9 +63,7 @@ def divisors(place: Place) -> list[Divisor]:
 def _holds_items(place: Place, value: list[Any], admits: Admits) -> bool:
     if not _counted(place, len(value), "minItems", "maxItems"):
         return False
-    if keywords.flag(place, "uniqueItems") and any(
-        keywords.equal(a, b) for a, b in combinations(value, 2)
-    ):
+    if keywords.flag(place, "uniqueItems") and len({*map(identity, value)}) < len(value):
         return False
     first, rest = keywords.items(place)
     for part, item in zip_longest(first[: len(value)], value, fillvalue=rest):

@@ -2,6 +2,10 @@
 
 #include "step.h"
 
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -16,6 +20,14 @@ void relax() {
     _mm_pause();
 #elif defined(__aarch64__)
     __asm__ __volatile__("yield");
+#endif
+}
+
+long process_id() {
+#if defined(_WIN32)
+    return 0;  // no fork
+#else
+    return static_cast<long>(getpid());
 #endif
 }
 
@@ -42,7 +54,7 @@ void Barrier::wait() {
 void barrier_wait(Barrier& barrier) { barrier.wait(); }
 int counter_take(Counter* counters, int index) { return counters[index].take(); }
 
-ThreadPool::ThreadPool(int threads) : barrier_(threads) {
+ThreadPool::ThreadPool(int threads) : barrier_(threads), owner_(process_id()) {
     workers_.reserve(threads - 1);
     try {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -53,6 +65,11 @@ ThreadPool::ThreadPool(int threads) : barrier_(threads) {
 }
 
 void ThreadPool::stop() {
+    if (process_id() != owner_) {
+        // The child of a fork has this object, but not its threads: joining would never end.
+        for (std::thread& worker : workers_) worker.detach();
+        return;
+    }
     stop_.store(true);
     call_.fetch_add(1);
     call_.notify_all();

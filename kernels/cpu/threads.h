@@ -51,6 +51,7 @@ class ThreadPool {
     Barrier barrier_;
     Job job_ = nullptr;
     void* argument_ = nullptr;
+    const long owner_;  // the process that has the threads
     std::atomic<int> call_{0};  // counts calls; workers sleep on it
     std::atomic<bool> stop_{false};
     std::vector<std::thread> workers_;

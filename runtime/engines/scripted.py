@@ -21,7 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sglite.errors import CancelledError, ModelError
+from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
+from sglite.runtime.forks import watch
+from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
     Append,
     Constraint,
@@ -39,7 +42,7 @@ from sglite.runtime.segment import (
 )
 
 if TYPE_CHECKING:
-    from sglite.grammars import Grammar, Vocabulary
+    from sglite.grammars import Vocabulary
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 """The ids 256, 257 and 258."""
@@ -88,14 +91,13 @@ class ScriptedEngine(Engine):
         self._ids = count()
         self._sequences: dict[SequenceId, _Sequence] = {}
         self._live: set[SequenceId] = set()
-        self._totals = Usage()
-        self._steps = 0
+        self._metrics = Metrics()
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._shut = False
-        self._grammars: dict[Constraint, Grammar] = {}
         self._shortest: dict[Constraint, str] = {}
+        watch(self)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -125,7 +127,7 @@ class ScriptedEngine(Engine):
                 for piece in step.pieces:
                     _check_special(piece)
             elif isinstance(step, Gen) and step.constraint is not None:
-                self._grammar(step.constraint)
+                self._constraints.compile(step.constraint)
         self._do(lambda: self._run(sequence, segment, sink))
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
@@ -154,17 +156,7 @@ class ScriptedEngine(Engine):
         return len(text.encode())
 
     def stats(self) -> dict[str, Any]:
-        totals = self._totals
-        return {
-            "prompt_tokens": totals.prompt_tokens,
-            "cached_tokens": totals.cached_tokens,
-            "forced_tokens": totals.forced_tokens,
-            "decoded_tokens": totals.decoded_tokens,
-            "drafted_tokens": totals.drafted_tokens,
-            "pages_used": 0,
-            "pages_total": 0,
-            "steps": self._steps,
-        }
+        return self._metrics.as_dict() | {"pages_used": 0, "pages_total": 0}
 
     def shutdown(self) -> None:
         with self._lock:
@@ -176,6 +168,14 @@ class ScriptedEngine(Engine):
         self._work.put(None)
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def forked(self) -> None:
+        """Begin anew in the child of a fork: nothing here needs what the parent's thread had."""
+        self._lock = threading.Lock()
+        self._work = SimpleQueue()
+        self._thread = None
+        self._live.clear()
+        self._sequences.clear()
 
     # ---- the engine's thread
 
@@ -212,7 +212,7 @@ class ScriptedEngine(Engine):
                     state.ids += ids
                     state.prompt += len(ids)
                     continue
-                result = self._fill(state, step, sink)
+                result = self._fill(state, index, step, sink)
             except Exception as error:
                 if state is not None:
                     state.broken = True
@@ -220,12 +220,14 @@ class ScriptedEngine(Engine):
                 return
             state.ids += result.ids
             state.prompt = 0
-            self._totals.add(result.usage)
-            self._steps += 1
+            self._metrics.count_hole(result.usage)
+            self._metrics.steps += 1
             sink(HoleDone(index, result))
         sink(SegmentDone(tuple(state.ids) if state is not None else ()))
 
-    def _fill(self, state: _Sequence, hole: Gen | Select, sink: EventSink) -> HoleResult:
+    def _fill(
+        self, state: _Sequence, index: int, hole: Gen | Select, sink: EventSink
+    ) -> HoleResult:
         started = time.monotonic()
         if self._delay:
             time.sleep(self._delay)
@@ -243,7 +245,7 @@ class ScriptedEngine(Engine):
             written = f"<{hole.name}>" if answer is None else _written(answer)
             text, finish, stop = _ended(written, hole)
         for start in range(0, len(text), _DELTA):
-            sink(TextDelta(hole.name, text[start : start + _DELTA]))
+            sink(TextDelta(index, text[start : start + _DELTA]))
         ids = tuple(text.encode())
         now = time.monotonic()
         return HoleResult(
@@ -276,7 +278,7 @@ class ScriptedEngine(Engine):
         if answer is None:
             return self._shortest_text(constraint)
         text = _written(answer)
-        matcher = self._grammar(constraint).matcher()
+        matcher = self._constraints.compile(constraint).matcher()
         data = text.encode()
         for position, byte in enumerate(data):
             if not matcher.accept(byte):
@@ -291,17 +293,15 @@ class ScriptedEngine(Engine):
             )
         return text
 
-    def _grammar(self, constraint: Constraint) -> Grammar:
-        grammar = self._grammars.get(constraint)
-        if grammar is None:
-            grammar = self._grammars[constraint] = _compile(constraint, self.vocabulary)
-        return grammar
+    @cached_property
+    def _constraints(self) -> Constraints:
+        return Constraints(self.vocabulary)
 
     def _shortest_text(self, constraint: Constraint) -> str:
         """A shortest text that matches, with printable characters where there is a choice."""
         text = self._shortest.get(constraint)
         if text is None:
-            matcher = self._grammar(constraint).matcher()
+            matcher = self._constraints.compile(constraint).matcher()
             mask = self.vocabulary.empty_mask()
             data = bytearray()
             # Each allowed byte under this budget brings the end nearer by one.
@@ -312,17 +312,6 @@ class ScriptedEngine(Engine):
                 data.append(byte)
             text = self._shortest[constraint] = data.decode()
         return text
-
-
-def _compile(constraint: Constraint, vocabulary: Vocabulary) -> Grammar:
-    from sglite import grammars
-
-    options = dict(constraint.options)
-    if constraint.kind == "json_schema":
-        return grammars.compile_json_schema(constraint.source, vocabulary, **options)
-    if constraint.kind == "regex":
-        return grammars.compile_regex(constraint.source, vocabulary, **options)
-    return grammars.compile_grammar(constraint.source, vocabulary, **options)
 
 
 def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
@@ -347,14 +336,13 @@ def _choose(hole: Select, answer: Any) -> tuple[str, dict[str, float]]:
 
 
 def _ended(text: str, hole: Gen) -> tuple[str, FinishReason, str | None]:
-    """Free text, up to the first of the texts that end it."""
-    ends = [
-        (at, -len(end), end) for end in (*hole.stop, *hole.until) if (at := text.find(end)) >= 0
-    ]
-    if not ends:
+    """Free text, up to the first of the texts that end it; at one place the earlier named one."""
+    ends = (*hole.stop, *hole.until)
+    found = [(at, which) for which, end in enumerate(ends) if (at := text.find(end)) >= 0]
+    if not found:
         return text, "eos", None
-    at, _, end = min(ends)
-    return text[:at], "stop" if end in hole.stop else "until", end
+    at, which = min(found)
+    return text[:at], "stop" if which < len(hole.stop) else "until", ends[which]
 
 
 def _written(answer: Any) -> str:

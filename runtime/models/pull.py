@@ -19,14 +19,16 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import platformdirs
-from tqdm import tqdm
 
 from sglite.errors import ModelError
 from sglite.runtime.models.catalog import CATALOG, Part, Release
 from sglite.runtime.models.file_lock import locked
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _BLOCK = 1 << 20
 _POLL_SECONDS = 0.1
@@ -49,7 +51,9 @@ def resolve(name: str | os.PathLike[str], *, progress: bool | None = None) -> Pa
         return path
     if isinstance(name, str) and path.name == name and not name.endswith(".gguf"):
         raise _unknown(name)
-    what = "is a folder" if path.is_dir() else "does not exist"
+    what = "does not exist"
+    if path.exists():
+        what = "is a folder" if path.is_dir() else "is no regular file"
     raise ModelError(f"{path}: the model file {what}")
 
 
@@ -113,6 +117,8 @@ def _fetch(release: Release, path: Path, progress: bool | None) -> None:
 
     The caller holds the lock, so a folder of that name can only be what a killed process left.
     """
+    from tqdm import tqdm
+
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from sglite.grammars import Vocabulary, compile_regex
+from sglite.grammars import Grammar, GrammarError, Vocabulary, compile_regex
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -35,7 +37,7 @@ def test_lookups_are_those_of_a_plain_loop(seed: int) -> None:
         assert found.dtype == np.int32
         assert found.tolist() == expected
         longer = any(len(tokens[i]) > len(text) and tokens[i].startswith(text) for i in text_ids)
-        assert vocabulary.longest_extension(text) == longer
+        assert vocabulary.extends(text) == longer
 
 
 def test_wrong_input_is_refused() -> None:
@@ -54,7 +56,7 @@ def test_wrong_input_is_refused() -> None:
 def test_an_empty_vocabulary_is_possible() -> None:
     vocabulary = Vocabulary.from_tokens([])
     assert vocabulary.tokens_beginning(b"a").tolist() == []
-    assert not vocabulary.longest_extension(b"")
+    assert not vocabulary.extends(b"")
 
 
 def test_equal_constraints_are_compiled_once(vocab: Vocabulary) -> None:
@@ -64,3 +66,32 @@ def test_equal_constraints_are_compiled_once(vocab: Vocabulary) -> None:
     for i in range(300):
         compile_regex(f"x{i}", vocab)
     assert compile_regex("evicted", vocab) is not first
+
+
+def test_threads_wait_for_one_compilation(vocab: Vocabulary) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    calls: list[str] = []
+
+    def slow() -> Grammar:
+        calls.append("slow")
+        begun.set()
+        assert go_on.wait(30)
+        return compile_regex("b+", vocab)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(vocab.compiled, "key", slow)
+        assert begun.wait(30)
+        second = pool.submit(vocab.compiled, "key", slow)
+        go_on.set()
+        assert first.result(30) is second.result(30)
+    assert calls == ["slow"]
+
+
+def test_a_failed_compilation_is_not_kept(vocab: Vocabulary) -> None:
+    def fail() -> Grammar:
+        raise GrammarError("no")
+
+    with pytest.raises(GrammarError):
+        vocab.compiled("fails", fail)
+    made = compile_regex("c+", vocab)
+    assert vocab.compiled("fails", lambda: made) is made

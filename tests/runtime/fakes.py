@@ -104,7 +104,7 @@ class FakeVocabulary:
             t for t, b in enumerate(TOKEN_BYTES) if b and (data.startswith(b) or b.startswith(data))
         ]
 
-    def longest_extension(self, tail: bytes) -> bool:
+    def extends(self, tail: bytes) -> bool:
         return any(len(b) > len(tail) and b.startswith(tail) for b in TOKEN_BYTES)
 
 

@@ -39,17 +39,20 @@ class Collector:
     failed_step: int | None = None
     terminal: int = 0
     deltas: str = ""
-    texts: list[str] = field(default_factory=list)
+    delta_steps: set[int] = field(default_factory=set)
 
     def __call__(self, event) -> None:
         assert not self.terminal, "an event after the terminal one"
         if isinstance(event, TextDelta):
             assert event.text
+            self.delta_steps.add(event.step)
             self.deltas += event.text
         elif isinstance(event, HoleDone):
             if event.result.finish != "select":
                 assert self.deltas == event.result.text
+            assert self.delta_steps <= {event.step}, "text under the step of another hole"
             self.deltas = ""
+            self.delta_steps.clear()
             assert len(event.result.ids) == len(event.result.logprobs)
             self.results.append(event.result)
         elif isinstance(event, SegmentDone):

@@ -100,7 +100,7 @@ class Oracle:
             else:
                 ends |= set() if gen.ignore_eos else {EOS}
                 allowed = TEXT if len(done) >= len(prefix) else set(matcher.allowed(None))
-            rest = bool(grammar and matcher.is_complete and not stops)
+            rest = bool(grammar and matcher.is_complete)
             s = gen.sampling
             token, _ = draw_one(
                 logits_after(self.ids + out),

@@ -501,12 +501,30 @@ def test_closing_a_parent_at_work_cancels_its_unborn_forks():
     assert isinstance(row.error, CancelledError)
 
 
+def small_vocabulary() -> Vocabulary:
+    return Vocabulary.from_tokens(
+        TOKEN_BYTES,
+        eos_ids=(EOS,),
+        special_ids=(BOS, EOS, TURN),
+        encode=FakeTokenizer().encode_bytes,
+    )
+
+
+def test_forced_ids_that_spend_the_budget_end_the_hole():
+    backend = FakeBackend()
+    engine = LocalEngine(
+        "fake", backend, FakeTokenizer(), small_vocabulary(), check=True, threaded=False
+    )
+    spent = Gen("w", constraint=Constraint("regex", "qq(z)?"), max_tokens=2)
+    row = run(engine, text("zz"), spent).results[0]
+    assert (row.text, row.finish, row.usage.forced_tokens) == ("qq", "length", 2)
+    assert backend.batches == []
+
+
 def test_real_grammars_over_the_small_vocabulary():
     """The engine with `sglite.grammars`: regex and JSON Schema, healing, budgets, forced ids."""
     tokenizer = FakeTokenizer()
-    vocabulary = Vocabulary.from_tokens(
-        TOKEN_BYTES, eos_ids=(EOS,), special_ids=(BOS, EOS, TURN), encode=tokenizer.encode_bytes
-    )
+    vocabulary = small_vocabulary()
     schema = {
         "type": "object",
         "properties": {"yes": {"type": "integer"}, "no": {"enum": ["ab", 1]}},

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import MakeScripted
+from recorder import MakeScripted
 
 import sglite as sgl
 from sglite import batch as batch_module

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import MakeScripted
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from recorder import MakeScripted
 
 import sglite as sgl
 from sglite.chat import ChatTemplate

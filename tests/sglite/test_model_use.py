@@ -81,6 +81,14 @@ def test_the_model_is_settled_when_a_run_is_submitted() -> None:
             assert [row.returned for row in rows] == ["first"] * 3
 
 
+def test_a_model_named_for_one_run_is_not_in_use_after_it() -> None:
+    with model_that_says("x") as model:
+        assert program.run(model=model)["x"] == "x"
+        assert program.run_batch([{}], model=model)[0]["x"] == "x"
+        with pytest.raises(sgl.ModelError, match="no model is in use"):
+            program.run()
+
+
 def test_a_closed_model_is_named() -> None:
     model = model_that_says("x")
     model.close()

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import MakeScripted
+from recorder import MakeScripted
 
 import sglite as sgl
 from sglite.errors import CancelledError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import MakeScripted, Recorder, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorder import MakeScripted, Recorder, user
 
 import sglite as sgl
 from sglite.lowering import hole_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import MakeScripted
+from recorder import MakeScripted
 
 import sglite as sgl
 

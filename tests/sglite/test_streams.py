@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import MakeScripted
+from recorder import MakeScripted
 
 import sglite as sgl
 

@@ -1,0 +1,25 @@
+"""Failures of the interpreter while a schema or grammar text is read, as errors of sglite.
+
+Hostile input is refused by what it breaks, in one place, instead of being measured everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sglite.errors import GrammarError
+
+
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Raises GrammarError for a `what` that is nested too deeply or is no Unicode text."""
+    try:
+        yield
+    except RecursionError:
+        raise GrammarError(f"the {what} is nested too deeply; make it flatter") from None
+    except UnicodeEncodeError as error:
+        lone = error.object[error.start]
+        raise GrammarError(
+            f"the {what} has the lone surrogate {lone!r}, which is no character; remove it"
+        ) from None

@@ -1,0 +1,120 @@
+"""Input made to break the compilers is refused as an error of sglite, soon, with its place."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+from mask_oracle import accepts
+
+from sglite.errors import GrammarError
+from sglite.grammars import Vocabulary, compile_grammar, compile_json_schema, compile_regex
+
+DEPTH = 5000
+
+
+def nested(wrap: Callable[[Any], Any]) -> Any:
+    return functools.reduce(lambda inner, _: wrap(inner), range(DEPTH), {"type": "null"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        nested(lambda s: {"type": "object", "properties": {"a": s}}),
+        nested(lambda s: {"type": "array", "items": s}),
+        nested(lambda s: {"anyOf": [s]}),
+        "[" * DEPTH + "]" * DEPTH,
+        '{"const": ' + "[" * DEPTH + "]" * DEPTH + "}",
+    ],
+    ids=["properties", "items", "anyOf", "text", "const"],
+)
+def test_deep_schemas_are_refused(vocab: Vocabulary, schema: Any) -> None:
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        compile_json_schema(schema, vocab)
+
+
+def test_deep_patterns_and_grammars_are_refused(vocab: Vocabulary) -> None:
+    with pytest.raises(GrammarError, match="pattern is nested too deeply"):
+        compile_regex("(" * DEPTH + "a" + ")" * DEPTH, vocab)
+    with pytest.raises(GrammarError, match="grammar is nested too deeply"):
+        compile_grammar("root ::= " + "(" * DEPTH + '"a"' + ")" * DEPTH, vocab)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": "a\ud800"},
+        {"enum": [["\udcff"]]},
+        {"properties": {"\ud800": {}}, "required": ["\ud800"], "type": "object"},
+    ],
+)
+def test_lone_surrogates_of_schemas_are_refused(vocab: Vocabulary, schema: Any) -> None:
+    with pytest.raises(GrammarError, match="lone surrogate"):
+        compile_json_schema(schema, vocab)
+
+
+def test_a_pattern_of_names_that_no_text_matches(vocab: Vocabulary) -> None:
+    grammar = compile_json_schema(
+        {"type": "object", "patternProperties": {"^\ud800$": {}}, "additionalProperties": False},
+        vocab,
+    )
+    assert accepts(grammar, b"{}")
+    assert not accepts(grammar, b'{"a": 1}')
+
+
+def test_lone_surrogates_of_grammars_are_refused(vocab: Vocabulary) -> None:
+    with pytest.raises(GrammarError, match="lone surrogate"):
+        compile_grammar('root ::= "a\ud800"', vocab)
+
+
+@pytest.mark.parametrize("keyword", ["minLength", "maxLength", "minItems", "maxItems"])
+@pytest.mark.parametrize("value", [10**9, 10**30])
+def test_counts_that_no_automaton_holds_are_refused_at_once(
+    vocab: Vocabulary, keyword: str, value: int
+) -> None:
+    kind = "string" if keyword.endswith("Length") else "array"
+    began = time.monotonic()
+    with pytest.raises(GrammarError, match="more than 100000") as caught:
+        compile_json_schema({"properties": {"a": {"type": kind, keyword: value}}}, vocab)
+    assert caught.value.pointer == f"/properties/a/{keyword}"
+    assert time.monotonic() - began < 2  # it took ten seconds to build what was then refused
+
+
+def test_integers_beyond_any_float_are_bounds_too(vocab: Vocabulary) -> None:
+    grammar = compile_json_schema({"type": "integer", "minimum": 10**400}, vocab)
+    assert accepts(grammar, str(10**400).encode())
+    assert not accepts(grammar, str(10**400 - 1).encode())
+
+
+def test_ten_thousand_values(vocab: Vocabulary) -> None:
+    schema = {"enum": [f"value number {i}" for i in range(10_000)] + list(range(10_000))}
+    began = time.monotonic()
+    grammar = compile_json_schema(schema, vocab)
+    assert time.monotonic() - began < 10  # it was quadratic: more than a minute
+    for text in ('"value number 9999"', "777", "9999", '"value number 0"'):
+        assert accepts(grammar, text.encode())
+    for text in ('"value number 10000"', "10000", "07", '"value"'):
+        assert not accepts(grammar, text.encode())
+
+
+@pytest.mark.parametrize(
+    "values", [[1, True, 0, False], [[1], [True], [2]], [{"a": 1}, {"a": True}, {"a": [0]}]]
+)
+def test_listed_values_are_told_apart_as_json_does(vocab: Vocabulary, values: list[Any]) -> None:
+    schema = {"enum": values, "allOf": [{"enum": values[:1]}]}
+    grammar = compile_json_schema(schema, vocab)
+    validator = jsonschema.Draft202012Validator(schema)
+    for value in values:
+        assert accepts(grammar, json.dumps(value).encode()) == validator.is_valid(value), value
+
+
+def test_an_error_survives_the_way_between_processes() -> None:
+    error = GrammarError("cannot be", "/a/b")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.pointer, copy.reason) == (str(error), "/a/b", "cannot be")
