@@ -22,7 +22,7 @@ from sglite.grammars.schema.numbers import Divisor, between
 from sglite.grammars.schema.objects import Objects
 from sglite.grammars.schema.references import Document
 from sglite.grammars.schema.style import Style
-from sglite.grammars.schema.texts import excluding_machines, text_patterns
+from sglite.grammars.schema.texts import further_machines, text_patterns
 from sglite.grammars.schema.values import divisors
 
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"
@@ -157,18 +157,18 @@ class Compiler:
         highs = [h for p in plain if (h := keywords.count(p, "maxLength")) is not None]
         high = min(highs, default=None)
         trees = [found for place in plain for found in text_patterns(place)]
-        excluding = [machine for place in plain for machine in excluding_machines(place)]
-        if not trees and not excluding:
+        further = [machine for place in plain for machine in further_machines(place)]
+        if not trees and not further:
             if high is not None and high < low:
                 return builder.choice([])
             part = builder.characters(ANY, spelling)
             return builder.repeat(part, low, -1 if high is None else high)
-        if len(trees) == 1 and low == 0 and high is None and not excluding:
+        if len(trees) == 1 and low == 0 and high is None and not further:
             tree, search = trees[0]
             return (lower_search if search else lower_full)(builder, tree, spelling)
         machines: list[Machine] = [Pattern(tree, search=search) for tree, search in trees]
         try:
-            automaton = explore([*machines, *excluding, Length(low, high)])
+            automaton = explore([*machines, *further, Length(low, high)])
         except GrammarError as error:
             raise GrammarError(error.reason, plain[0].pointer) from None
         return lower_automaton(builder, automaton, spelling)

@@ -264,6 +264,23 @@ def test_formats(vocab: Vocabulary, name: str, yes: list[str], no: list[str]) ->
     assert [t for t in no if accepts(grammar, json.dumps(t).encode())] == []
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["^(?!ab)", "^(?!ab$).*$", "^(?=.*b)(?!.*bb)[ab]*$", "^(?!a|b$)(?=[)|]|.b)..", r"^(?!\)).$"],
+)
+def test_lookaheads_at_the_start_of_a_pattern(vocab: Vocabulary, pattern: str) -> None:
+    text = {"type": "string", "pattern": pattern}
+    names = {"type": "object", "patternProperties": {pattern: {"type": "null"}}}
+    for schema in (text, {"type": "string", "not": text}, names):
+        grammar = compile_json_schema(schema, vocab)
+        for length in range(4):
+            for letters in itertools.product("ab)|\\", repeat=length):
+                word = "".join(letters)
+                value = {word: 1} if schema is names else word
+                right = jsonschema.Draft202012Validator(schema).is_valid(value)
+                assert accepts(grammar, json.dumps(value).encode()) == right, value
+
+
 def test_every_day_of_the_calendar(vocab: Vocabulary) -> None:
     grammar = compile_json_schema({"type": "string", "format": "date"}, vocab)
     for year in (1, 4, 1900, 2000, 2023, 2024, 9999):
@@ -293,6 +310,8 @@ def test_every_day_of_the_calendar(vocab: Vocabulary) -> None:
         ({"minProperties": 2}, "/minProperties"),
         ({"dependencies": {"a": 1}}, "/dependencies/a"),
         ({"dependentRequired": {"a": {}}}, "/dependentRequired/a"),
+        ({"type": "string", "pattern": "^(?=a)b|c"}, "/pattern"),
+        ({"type": "string", "pattern": "^(?!a)*b"}, "/pattern"),
         ({"patternProperties": {"(?=a)": True}}, "/patternProperties/(?=a)"),
         ({"patternProperties": {"[a": 1}}, "/patternProperties/[a"),
         ({"contains": {"type": "null"}, "unevaluatedItems": False}, "/unevaluatedItems"),
