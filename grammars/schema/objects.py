@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from sglite.errors import GrammarError
@@ -58,14 +59,16 @@ class Objects:
         highs = [h for p in plain if (h := keywords.count(p, "maxProperties")) is not None]
         wanted = [w for p in plain if (w := keywords.some_key(p))]
         if wanted:
-            if len(wanted) > 1 or low > 0 or highs:
-                raise GrammarError(
-                    "the negation of 'additionalProperties' or 'patternProperties' is supported "
-                    "once and without a number of properties",
-                    plain[0].pointer,
-                )
-            special = self._extra(plain, {*declared, *required}, naming, wanted[0])
-            return self._some_of(members, extra, special, [_suits(n, wanted[0]) for n in names])
+            if low > 0 or highs:
+                self._refuse_demand("a number of properties", plain)
+            return self._demanded(
+                names,
+                members,
+                extra,
+                wanted,
+                lambda machines: self._extra(plain, {*declared, *required}, naming, machines),
+                plain,
+            )
         if low == 0 and not highs:
             return self.write(members, extra)
         return self._counted(members, extra, low, min(highs, default=None), plain)
@@ -212,7 +215,7 @@ class Objects:
             return self._count_in_order(members, extra, low, None)
         if low > sure + 1 or len(members) - sure > MAX_CHOICES:
             self._refuse(plain, "minProperties", 'needs property_order="declared" here')
-        return self._some_of(members, extra, extra, [not required for _, required in members])
+        return self._some_of(members, extra)
 
     def _refuse(self, plain: Conjunction, keyword: str, reason: str) -> None:
         place = next(p for p in plain if keywords.count(p, keyword) is not None)
@@ -225,22 +228,79 @@ class Objects:
         rest = builder.repeat(builder.sequence([self._style.comma, extra]), 0, high - 1)
         return builder.choice([builder.literal(b""), builder.sequence([extra, rest])])
 
-    def _some_of(
-        self, members: list[Member], extra: int | None, special: int | None, suits: Sequence[bool]
+    def _refuse_demand(self, beside: str, plain: Conjunction) -> None:
+        raise GrammarError(
+            "the negation of 'additionalProperties' or 'patternProperties' is not supported beside "
+            + beside,
+            plain[0].pointer,
+        )
+
+    def _demanded(
+        self,
+        names: list[str],
+        members: list[Member],
+        extra: int | None,
+        wanted: list[list[Machine]],
+        special: Callable[[list[Machine]], int | None],
+        plain: Conjunction,
     ) -> int:
-        """Objects with a member that suits or with a `special` one among the extra ones."""
-        if any(required and fine for (_, required), fine in zip(members, suits, strict=True)):
-            return self.write(members, extra)
+        """Objects with a key for each of the `wanted`: a declared one made required, or an extra
+        one, which may serve several. `special`: an extra member that suits further machines."""
+        ways: set[tuple[frozenset[int], tuple[tuple[int, ...], ...]]] = {(frozenset(), ())}
+        sure = {i for i, (_, required) in enumerate(members) if required}
+        for number, machines in enumerate(wanted):
+            fit = {i for i, name in enumerate(names) if _suits(name, machines)}
+            if fit & sure:
+                continue
+            longer = set()
+            for chosen, extras in ways:
+                if fit & chosen:
+                    longer.add((chosen, extras))
+                    continue
+                longer |= {(chosen | {i}, extras) for i in fit}
+                for j, group in enumerate(extras):
+                    joined = (*extras[:j], (*group, number), *extras[j + 1 :])
+                    longer.add((chosen, joined))
+                longer.add((chosen, (*extras, (number,))))
+            ways = longer
+            if len(ways) > MAX_CHOICES:
+                self._refuse_demand("so many declared properties", plain)
+        found = []
+        for chosen, extras in ways:
+            held = [(m, required or i in chosen) for i, (m, required) in enumerate(members)]
+            more = [special([m for n in group for m in wanted[n]]) for group in extras]
+            specials = [m for m in more if m is not None]
+            if len(specials) == len(extras):
+                found.append(self._with_specials(held, extra, specials))
+        return self._builder.choice(found)
+
+    def _some_of(self, members: list[Member], extra: int | None) -> int:
+        """Objects with at least one member that is not required."""
         ways = [
-            self.write([*members[:i], (members[i][0], True), *members[i + 1 :]], extra)
-            for i, fine in enumerate(suits)
-            if fine
+            self.write([*members[:i], (member, True), *members[i + 1 :]], extra)
+            for i, (member, required) in enumerate(members)
+            if not required
         ]
-        if special is not None and self._style.order == "any":
-            ways.append(self.write([*members, (special, True)], extra))
-        elif special is not None and extra is not None:
-            ways.append(self._ending_in(members, extra, special))
+        if extra is not None:
+            ways.append(self.write([*members, (extra, True)], extra))
         return self._builder.choice(ways)
+
+    def _with_specials(self, members: list[Member], extra: int | None, specials: list[int]) -> int:
+        """Members, and all of the special ones among the extra ones."""
+        if extra is None or not specials:
+            return self.write(members, extra)
+        if self._style.order == "any":
+            return self.write([*members, *((special, True) for special in specials)], extra)
+        builder, comma = self._builder, self._style.comma
+        before = builder.repeat(builder.sequence([extra, comma]), 0, -1)
+        behind = builder.repeat(builder.sequence([comma, extra]), 0, -1)
+        orders = []
+        for order in itertools.permutations(specials):
+            steps = [before, order[0]]
+            for special in order[1:]:
+                steps += [comma, before, special]
+            orders.append(builder.sequence([*steps, behind]))
+        return self.write([*members, (builder.choice(orders), True)], None)
 
     def _count_in_order(
         self, members: list[Member], extra: int | None, low: int, high: int | None
@@ -270,14 +330,6 @@ class Objects:
                 builder.define(rules[at, count], builder.choice(ways))
         root = builder.call(rules[0, 0])
         return builder.sequence([style.open_object, root, style.close_object])
-
-    def _ending_in(self, members: list[Member], extra: int, special: int) -> int:
-        """Members in their order, then extra ones with a `special` one among them."""
-        builder, comma = self._builder, self._style.comma
-        before = builder.repeat(builder.sequence([extra, comma]), 0, -1)
-        behind = builder.repeat(builder.sequence([comma, extra]), 0, -1)
-        some = builder.sequence([before, special, behind])
-        return self.write([*members, (some, True)], None)
 
 
 def _suits(name: str, machines: Sequence[Machine]) -> bool:

@@ -58,6 +58,15 @@ leaves = st.one_of(
         lambda t: {"type": t},
         st.sampled_from(["null", "boolean", "string", "integer", "number", "array", "object"]),
     ),
+    st.builds(
+        lambda n, p: {
+            "properties": dict.fromkeys(n, True),
+            "patternProperties": dict.fromkeys(p, True),
+            "additionalProperties": False,
+        },
+        st.lists(st.sampled_from("abz"), unique=True),
+        st.lists(st.sampled_from(["^a", "b", "^(?!z)"]), max_size=1),
+    ),
     st.builds(lambda n: {"required": n}, st.lists(st.sampled_from("abz"), unique=True)),
 )
 
@@ -117,7 +126,7 @@ def _depends_on_order(value: Any) -> bool:
     return (isinstance(value, dict) and len(value) > 1) or any(map(_depends_on_order, inner))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(schema=schemas, declared=st.booleans(), seed=st.integers(0, 2**32))
 def test_what_compiles_is_exact(vocab: Vocabulary, schema: Any, declared: bool, seed: int) -> None:
     validator = jsonschema.Draft202012Validator(schema)
