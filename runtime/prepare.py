@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 from sglite.errors import CapacityError
 from sglite.runtime.constraints import Constraints
+from sglite.runtime.engines.base import StepRefused
 from sglite.runtime.prompt import Prompt, Tokenizer, encode_pieces
 from sglite.runtime.segment import Append, Gen, Segment, Step
 from sglite.runtime.select import check_choices
@@ -22,14 +23,26 @@ def prepare(
 ) -> tuple[Prepared, ...]:
     """A Prompt for each Append, a Grammar for each constrained hole, else None. Raises as
     `Engine.submit` says."""
-    prepared = tuple(_prepare_step(step, tokenizer, constraints) for step in segment.steps)
-    literal = sum(len(p.ids) for p in prepared if isinstance(p, Prompt))
+    prepared: list[Prepared] = []
+    literal, fits = 0, 0
+    for index, step in enumerate(segment.steps):
+        try:
+            prepared.append(_prepare_step(step, tokenizer, constraints))
+        except Exception as error:
+            raise StepRefused(index, error) from error
+        if isinstance(prepared[-1], Prompt):
+            literal += len(prepared[-1].ids)
+        if literal <= capacity:
+            fits = index + 1
     if literal > capacity:
-        raise CapacityError(
-            f"the segment has {literal} tokens of text, the model's context and memory hold "
-            f"{capacity}; shorten the text or raise `context` or `kv_memory`"
+        raise StepRefused(
+            fits,
+            CapacityError(
+                f"the segment has {literal} tokens of text, the model's context and memory hold "
+                f"{capacity}; shorten the text or raise `context` or `kv_memory`"
+            ),
         )
-    return prepared
+    return tuple(prepared)
 
 
 def _prepare_step(step: Step, tokenizer: Tokenizer, constraints: Constraints) -> Prepared:

@@ -119,7 +119,7 @@ class Usage:
         self.drafted_tokens += other.drafted_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HoleResult:
     """What came out of one hole.
 
@@ -144,6 +144,11 @@ class HoleResult:
     started_at: float = 0.0
     first_token_at: float = 0.0
     finished_at: float = 0.0
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 48 else f"{self.text[:45]}..."
+        tokens = f"{len(self.ids)} token{'s' * (len(self.ids) != 1)}"
+        return f"<hole {self.name!r} {text!r} finish={self.finish!r} {tokens}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,32 @@
 """sglite: structured generation in one package.
 
-Names are loaded when they are first used, so that `import sglite.grammars` loads neither the
-language nor the runtime.
+    import sglite as sgl
+
+    @sgl.function
+    def capital(s, country):
+        s += f"The capital of {country} is" + sgl.gen("city", max_tokens=4, stop=".")
+
+    sgl.use(sgl.Model("smollm2"))
+    print(capital.run("France")["city"])
+
+Programs    function, Function, State, Options
+Holes       gen, select, Constraint
+Chats       system, user, assistant, role, special
+Models      Model, use, current_model
+Results     Result, Usage, Graph; of a stream: Text, Filled, End
+Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
+            CapacityError, DeadlineError, CancelledError, GraphBreak
+
+`help(sglite.gen)` tells about one of them. Names are loaded when they are first used, so that
+`import sglite.grammars` loads neither the language nor the runtime.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from os.path import exists
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +61,16 @@ if TYPE_CHECKING:
     from sglite.stream import Filled as Filled
     from sglite.stream import Text as Text
 
+
+def _is_built(folder: str) -> bool:
+    return any(exists(f"{folder}/kernels/_cpu{suffix}") for suffix in EXTENSION_SUFFIXES)
+
+
+if not any(map(_is_built, __path__)):
+    # Python run in a checkout finds this folder, which has no native parts, before an installed
+    # package, which has: then that one holds every module.
+    __path__ = sorted(extend_path(__path__, __name__), key=_is_built, reverse=True)
+
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
@@ -55,9 +85,12 @@ _HOMES = {
     "sglite.stream": "End Filled Text",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("sglite")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'sglite' has no attribute {name!r}")
@@ -67,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return [*__all__]

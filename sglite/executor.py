@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sglite import ir
-from sglite.errors import ProgramError
+from sglite.errors import GrammarError, ProgramError
 from sglite.lowering import BranchPath
 from sglite.options import Options
-from sglite.record import Record, Slot
-from sglite.runtime.engines.base import Engine, SequenceId
+from sglite.record import Record, Slot, program_error
+from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
+    Append,
     Event,
     HoleDone,
     Segment,
     SegmentDone,
-    SegmentFailed,
     Step,
     TextDelta,
 )
@@ -101,7 +101,7 @@ class Run:
     ) -> None:
         """Hand over steps; `slots[i]` takes the result of step i.
 
-        Raises ProgramError, with the engine's own error as its cause.
+        Raises ProgramError for a step that is refused, with the engine's own error as its cause.
         """
         self.check()
         with self._changed:
@@ -117,7 +117,10 @@ class Run:
                 self._outstanding -= 1
             if self.error is not None:
                 raise self.error from error.__cause__
-            raise _refused(error, slots) from error
+            if isinstance(error, StepRefused):
+                failure = self._step_error("was refused", error.step, error.error, steps, slots)
+                raise failure from error.error
+            raise
 
     def wait(self, slot: Slot) -> None:
         """Return when the slot has its result. Raises the run's error if that comes first."""
@@ -196,7 +199,38 @@ class Run:
         else:
             with self._changed:
                 self._outstanding -= 1
-            self.fail(_failed(event, steps, slots), body_over=False)
+            failure = self._step_error("failed", event.step, event.error, steps, slots)
+            self.fail(failure, body_over=False)
+
+    def _step_error(
+        self,
+        verb: str,
+        index: int,
+        error: Exception,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+    ) -> ProgramError:
+        """The error of one step: about its hole, its special token, or the hole that follows."""
+        said = _say(error)
+        slot = next((slot for slot in slots[index:] if slot is not None), None)
+        if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
+            said += f", in the schema of the type {slot.node.origin}" * bool(slot.node.origin)
+        step = steps[index] if index < len(steps) else None
+        special = self._special(step, said) if isinstance(step, Append) else None
+        if special is not None:
+            failure = program_error(f"{special.describe()} {verb}: {said}", special)
+        elif slot is not None:
+            where = " at the text before it" if isinstance(step, Append) else ""
+            failure = slot.error(f"{verb}{where}: {said}")
+        else:
+            failure = ProgramError(f"the text at the end of the program {verb}: {said}")
+        failure.__cause__ = error
+        return failure
+
+    def _special(self, step: Append, said: str) -> ir.Special | None:
+        """The special token in this text that the engine speaks of."""
+        named = {p.text for p in step.pieces if p.kind == "special" and repr(p.text) in said}
+        return next((node for node in self.record.specials() if node.text in named), None)
 
     def _own(self, sequences: Sequence[SequenceId]) -> None:
         with self._changed:
@@ -224,34 +258,6 @@ class Run:
                 self._changed.notify_all()
             if self._watcher is not None:
                 self._watcher.finished()
-
-
-def _refused(error: Exception, slots: list[Slot | None]) -> ProgramError:
-    """The error of a segment that the engine did not take."""
-    holes = [slot for slot in slots if slot is not None]
-    if not holes:
-        return ProgramError(f"the engine refused the text of the program: {_say(error)}")
-    # The engine speaks of the whole segment; a constraint is the usual reason.
-    constrained = [s for s in holes if isinstance(s.node, ir.Gen) and s.node.constraint]
-    suspects = constrained or holes
-    also = ", ".join(slot.node.describe() for slot in suspects[1:])
-    return suspects[0].error(f"{f'or one of {also} ' if also else ''}was refused: {_say(error)}")
-
-
-def _failed(
-    event: SegmentFailed, steps: tuple[Step, ...], slots: list[Slot | None]
-) -> ProgramError:
-    """The error of a segment that failed on the engine."""
-    at = [slot for slot in slots[event.step :] if slot is not None]
-    slot = slots[event.step] if event.step < len(steps) else None
-    if slot is not None:
-        failure = slot.error(f"failed: {_say(event.error)}")
-    elif at:
-        failure = at[0].error(f"failed at the text before it: {_say(event.error)}")
-    else:
-        failure = ProgramError(f"the engine failed at the text of the program: {_say(event.error)}")
-    failure.__cause__ = event.error
-    return failure
 
 
 def _say(error: Exception) -> str:

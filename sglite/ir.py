@@ -37,6 +37,16 @@ class Expression:
     def __radd__(self, other: object) -> Concat:
         return _concat(other, self)
 
+    def __str__(self) -> str:
+        # Text of it in a prompt would be taken for text of the user, and the model never asked.
+        raise TypeError(
+            f"{self!r} is no text and cannot stand in an f-string or in str(); "
+            "write s += 'before ' + sgl.gen('x') + ' after'"
+        )
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Concat(Expression):
@@ -62,9 +72,19 @@ class Invoke(Expression):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
+    def __repr__(self) -> str:
+        given = [*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())]
+        call = f"{self.name}({', '.join(given)})"
+        return (
+            f"<call {call}: s += {self.name}(...) in a program runs it, {self.name}.run(...) alone>"
+        )
+
 
 def unfit(content: object) -> TypeError:
     """The error of what cannot be added to a program."""
+    if hasattr(content, "body"):
+        name = getattr(content, "__name__", "the program")
+        return TypeError(f"cannot add a program that is not called; write s += {name}(...)")
     return TypeError(
         f"cannot add {type(content).__name__} to a program; "
         "add text, holes and turns, and put str() around other values"
@@ -122,7 +142,9 @@ class Special(Node):
 class Gen(Node):
     """A hole that generates. `parse` makes the value out of the text; None keeps the text.
 
-    `options` has what the hole itself says; what it leaves open is taken from the run.
+    `options` has what the hole itself says; what it leaves open is taken from the run. `spaced`:
+    a space may come before the value where the text before the hole does not end in one. `origin`:
+    the type whose schema the constraint is, as the user wrote it.
     """
 
     name: str | None
@@ -133,6 +155,8 @@ class Gen(Node):
     until: tuple[str, ...] = ()
     ignore_eos: bool = False
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+    spaced: bool = False
+    origin: str | None = None
 
     def describe(self) -> str:
         return f"gen({self.name!r})"

@@ -15,6 +15,7 @@ from operator import itemgetter
 from sglite import ir
 from sglite.options import DEFAULT_MAX_TOKENS, Options, Sampling
 from sglite.runtime.segment import Append, Gen, Piece, PieceKind, Select, Step
+from sglite.types import with_space
 
 DEFAULT_JSON_MAX_TOKENS = 512
 """The limit of a JSON hole without `max_tokens`; records are longer than answers."""
@@ -29,18 +30,26 @@ def hole_key(seed: int, row: int, path: BranchPath, name: str, occurrence: int) 
     return int.from_bytes(blake2b(identity, digest_size=8).digest(), "little")
 
 
-def lower_hole(node: ir.Hole, name: str, key: int, defaults: Options) -> Gen | Select:
-    """The step of a hole, with everything resolved. Raises ValueError for a value out of range."""
+def lower_hole(
+    node: ir.Hole, name: str, key: int, defaults: Options, *, after_word: bool = False
+) -> Gen | Select:
+    """The step of a hole, with everything resolved. Raises ValueError for a value out of range.
+
+    `after_word`: text of the program that does not end in white space stands before the hole.
+    """
     sampling, max_tokens = _resolve(node.options, defaults)
     if isinstance(node, ir.Select):
         return Select(name, node.choices, key, sampling)
     if max_tokens is None:
         is_json = node.constraint is not None and node.constraint.kind == "json_schema"
         max_tokens = DEFAULT_JSON_MAX_TOKENS if is_json else DEFAULT_MAX_TOKENS
+    constraint = node.constraint
+    if constraint is not None and node.spaced and after_word:
+        constraint = with_space(constraint)
     return Gen(
         name,
         key,
-        node.constraint,
+        constraint,
         max_tokens,
         sampling,
         node.stop,
@@ -69,6 +78,15 @@ class Pending:
         """More literal text."""
         if text:
             self._texts.append((kind, text))
+
+    @property
+    def ends_in_word(self) -> bool:
+        """Whether text of the program stands last, and does not end in white space."""
+        return (
+            bool(self._texts)
+            and self._texts[-1][0] == "user"
+            and not self._texts[-1][1][-1:].isspace()
+        )
 
     def hole(self, hole: Gen | Select) -> None:
         """A hole, after all text so far."""

@@ -139,6 +139,9 @@ class Use:
     def __enter__(self) -> Model:
         return self._model
 
+    def __repr__(self) -> str:
+        return f"<using {self._model.name}>"
+
     def __exit__(self, *_: object) -> None:
         global _fallback
         _in_use.reset(self._token)

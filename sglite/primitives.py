@@ -11,9 +11,11 @@ from typing import Any
 from sglite import ir
 from sglite.options import Options
 from sglite.runtime.segment import Constraint
+from sglite.suggestions import names_unknown_arguments
 from sglite.types import ValueType, json_type, schema_type, value_type
 
 
+@names_unknown_arguments(choices="to pick one of several texts write sgl.select(name, choices)")
 def gen(
     name: str | None = None,
     type: Any = None,
@@ -74,9 +76,12 @@ def gen(
         _texts("until", until),
         ignore_eos,
         value.parse,
+        value.spaced,
+        value.origin,
     )
 
 
+@names_unknown_arguments()
 def select(
     name: str | None,
     choices: Sequence[str],
@@ -169,10 +174,14 @@ def _options(
 
 
 def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(value, str | Collection):
+        raise TypeError(f"{argument}= takes a text or a list of texts, got {value!r}")
     texts = (value,) if isinstance(value, str) else tuple(value)
     for text in texts:
-        if not isinstance(text, str) or not text:
-            raise ValueError(f"{argument}= takes non-empty texts, got {text!r}")
+        if not isinstance(text, str):
+            raise TypeError(f"{argument}= takes a text or a list of texts, got {text!r} in it")
+        if not text:
+            raise ValueError(f"{argument}= takes texts that are not empty, got {value!r}")
         ir.check_text(f"{argument}=", text)
     return texts
 

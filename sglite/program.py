@@ -12,7 +12,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sglite import ir
 from sglite.errors import ModelError, ProgramError, SgliteError
@@ -21,6 +21,7 @@ from sglite.model import Model, context_with, current_model
 from sglite.options import Options
 from sglite.result import Result
 from sglite.state import State
+from sglite.suggestions import OPTIONS, did_you_mean
 
 if TYPE_CHECKING:
     from sglite.stream import StreamEvent
@@ -124,21 +125,52 @@ class Function:
         try:
             self._signature.bind(None, *args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.__name__}(): {error}") from None
+            raise TypeError(f"{self.__name__}(): {error}{self._unknown(kwargs)}") from None
+
+    def _unknown(self, kwargs: Mapping[str, Any]) -> str:
+        """What may have been meant by the keyword arguments that the function does not take."""
+        parameters = self._signature.parameters
+        if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values()):
+            return ""
+        known = list(parameters)[1:]
+        said = []
+        for name in kwargs:
+            if name in OPTIONS and name not in known:
+                said.append(f"pass options=sgl.Options({name}=...)")
+            elif name not in known:
+                said.append(f"there is no argument {name!r}{did_you_mean(name, known)}")
+        return "".join(f"; {hint}" for hint in said)
 
 
-def function(body: Callable[..., Any]) -> Function:
-    """Make a program of a function whose first parameter is the state.
+@overload
+def function(body: Callable[..., Any]) -> Function: ...
+
+
+@overload
+def function() -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(
+    body: Callable[..., Any] | None = None,
+) -> Function | Callable[[Callable[..., Any]], Function]:
+    """Make a program of a function whose first parameter is the state: `@sgl.function`.
 
     Raises TypeError for a function that cannot be a program.
     """
-    return Function(body)
+    return Function if body is None else Function(body)
 
 
 class Launch:
     """What all rows of one call share: program, model, options and seed, settled when submitted."""
 
     def __init__(self, program: Function, model: Model | None, options: Options | None) -> None:
+        if options is not None and not isinstance(options, Options):
+            raise TypeError(
+                f"options= takes an Options, got {options!r}; "
+                "write options=sgl.Options(temperature=0.5, seed=1)"
+            )
+        if model is not None and not isinstance(model, Model):
+            raise TypeError(f"model= takes a Model, got {model!r}; write model=sgl.Model(...)")
         self.program = program
         self.model = model if model is not None else current_model()
         if self.model.closed:

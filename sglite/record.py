@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from sglite import ir
@@ -132,16 +133,23 @@ class Record:
         """The content of the last turn ends here."""
         self.turns[-1].end = len(self.inherited) + len(self.parts)
 
+    def filled_parts(self) -> list[str | Slot]:
+        """All parts before the first hole that is not filled."""
+        return list(
+            takewhile(lambda p: isinstance(p, str) or p.result is not None, self.all_parts())
+        )
+
     def text(self) -> str:
-        """The text of this branch, templates included. Every hole must be filled."""
-        return text_of(self.all_parts())
+        """The text of this branch, templates included, up to the first hole without a value."""
+        return text_of(self.filled_parts())
 
     def messages(self) -> list[dict[str, str]]:
-        """The turns so far as `{"role": ..., "content": ...}`."""
-        parts = self.all_parts()
+        """The turns so far as `{"role": ..., "content": ...}`, as far as `text` goes."""
+        parts = self.filled_parts()
         return [
             {"role": turn.role, "content": text_of(parts[turn.start : turn.end])}
             for turn in self.turns
+            if turn.start <= len(parts)
         ]
 
     def slots(self) -> Iterator[Slot]:
@@ -152,6 +160,13 @@ class Record:
         for fork in self.forks:
             for branch in fork:
                 yield from branch.slots()
+
+    def specials(self) -> Iterator[ir.Special]:
+        """Every special token of this branch and of the branches that left it."""
+        yield from (node for node in self.nodes if isinstance(node, ir.Special))
+        for fork in self.forks:
+            for branch in fork:
+                yield from branch.specials()
 
     def graph(self) -> ir.Graph:
         """The recorded nodes as an immutable tree."""

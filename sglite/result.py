@@ -8,7 +8,7 @@ from typing import Any
 from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
-from sglite.record import flat_slots, last_value
+from sglite.record import Slot, Variable, flat_slots, last_value
 from sglite.runtime.segment import HoleResult, Usage
 
 
@@ -34,7 +34,8 @@ class Timing:
 class Result:
     """One row of a program.
 
-    A row that failed has its `error`, and raises it from everything that would read a value.
+    A row that failed has its `error` and keeps what was there before: `text`, `messages`,
+    `variables`, `all` and `metas` give what exists; what is missing raises the error.
     """
 
     def __init__(self, run: Run, returned: Any = None) -> None:
@@ -54,7 +55,10 @@ class Result:
 
     def __getitem__(self, name: str) -> Any:
         """The value of a variable, the last one under that name."""
-        return last_value(self._variable(name)[-1])
+        variable = self._variable(name)[-1]
+        if any(slot.result is None for slot in flat_slots([variable])):
+            self._check()
+        return last_value(variable)
 
     def __contains__(self, name: object) -> bool:
         return name in self._record.variables
@@ -64,31 +68,37 @@ class Result:
 
     def all(self, name: str) -> list[Any]:
         """Every value under this name in the order of the program, those of branches too."""
-        return [slot.value for slot in flat_slots(self._variable(name))]
+        return [slot.value for slot in self._filled(name)]
 
     def meta(self, name: str) -> HoleResult:
         """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
-        return self.metas(name)[-1]
+        slot = list(flat_slots(self._variable(name)))[-1]
+        if slot.result is None:
+            self._check()
+        return slot.done
 
     def metas(self, name: str) -> list[HoleResult]:
         """`meta` of every hole of this name, in the order of `all`."""
-        return [slot.done for slot in flat_slots(self._variable(name))]
+        return [slot.done for slot in self._filled(name)]
 
     def text(self) -> str:
         """The whole text, chat template included."""
-        self._check()
         return self._record.text()
 
     def messages(self) -> list[dict[str, str]]:
         """The turns of a chat as `{"role": ..., "content": ...}`."""
-        self._check()
         return self._record.messages()
 
     @property
     def variables(self) -> dict[str, Any]:
         """The last value of every variable."""
-        self._check()
-        return {name: last_value(every[-1]) for name, every in self._record.variables.items()}
+        values = {}
+        for name in self._record.variables:
+            try:
+                values[name] = self[name]
+            except ProgramError:  # of a failed row: there is no such value
+                continue
+        return values
 
     @property
     def returned(self) -> Any:
@@ -133,11 +143,14 @@ class Result:
         if self.error is not None:
             raise self.error
 
-    def _variable(self, name: str) -> Any:
-        self._check()
+    def _filled(self, name: str) -> list[Slot]:
+        return [slot for slot in flat_slots(self._variable(name)) if slot.result is not None]
+
+    def _variable(self, name: str) -> list[Variable]:
         try:
             return self._record.variables[name]
         except KeyError:
+            self._check()
             known = ", ".join(map(repr, self._record.variables)) or "none"
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sglite import ir
 from sglite.errors import ModelError, ProgramError
@@ -61,9 +61,14 @@ class State:
 
     # ---- writing
 
-    def __iadd__(self, content: str | ir.Expression) -> Self:
+    def __iadd__(self, content: str | ir.Expression) -> Self:  # type: ignore[misc]
         self._add(content, _place(1))
         return self
+
+    def __add__(self, other: object) -> NoReturn:
+        raise TypeError("a state is added to in place: write s += ..., not s = s + ...")
+
+    __radd__ = __add__
 
     def system(self) -> AbstractContextManager[None]:
         """`with s.system(): ...` puts what is recorded inside into a system turn."""
@@ -207,7 +212,8 @@ class State:
         occurrences = record.variables.setdefault(name, [])
         key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
         slot = Slot(node, name)
-        self._pending.hole(lower_hole(node, name, key, run.options))
+        after_word = self._pending.ends_in_word
+        self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
         self._slots.append(slot)
         occurrences.append(slot)
         record.nodes.append(node)
@@ -275,7 +281,10 @@ class State:
         variables = self._record.variables.get(name)
         if variables is None:
             known = ", ".join(map(repr, self._record.variables)) or "none yet"
-            raise ProgramError(f"no variable {name!r} in this program; there is: {known}")
+            raise ProgramError(
+                f"no variable {name!r} in this program so far; there is: {known} (a hole can be "
+                "read after the statement that adds it)"
+            )
         self._flush()
         variable = variables[-1]
         for slot in flat_slots([variable]):

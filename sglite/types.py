@@ -8,14 +8,15 @@ pydantic. Knows nothing of holes or programs.
 from __future__ import annotations
 
 import json
+import sys
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, get_origin
 from uuid import UUID
 
@@ -23,19 +24,29 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from sglite.runtime.segment import Constraint
+from sglite.typed_dicts import readable
 
 Parse = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """`constraint` None is free text; `parse` None keeps the text as the value."""
+    """`constraint` None is free text; `parse` None keeps the text as the value.
+
+    `spaced`: one space may stand before the value where the text before does not end in one;
+    `parse` takes the text with it or without it. `origin`: what the user calls a type that is
+    described by a schema.
+    """
 
     constraint: Constraint | None
     parse: Parse | None
+    spaced: bool = False
+    origin: str | None = None
 
 
-_INT = r"-?(0|[1-9][0-9]*)"
+# Bounded, since a small model that does not stop would fill the whole budget with digits.
+_INT = r"-?(0|[1-9][0-9]{0,17})"
+_DECIMAL = r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?"
 _YEAR = r"[1-9][0-9]{3}"
 _LEAP_YEAR = r"([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)"
 _DATE = (
@@ -52,9 +63,9 @@ def _bool(text: str) -> bool:
 
 _SCALARS: dict[Any, tuple[str, Parse]] = {
     int: (_INT, int),
-    float: (rf"{_INT}(\.[0-9]+)?([eE][+-]?[0-9]+)?", float),
+    float: (rf"{_DECIMAL}([eE][+-]?[0-9]{{1,3}})?", float),
     bool: (r"true|false", _bool),
-    Decimal: (rf"{_INT}(\.[0-9]+)?", Decimal),
+    Decimal: (_DECIMAL, Decimal),
     date: (_DATE, date.fromisoformat),
     time: (_TIME, time.fromisoformat),
     datetime: (rf"{_DATE}T{_TIME}", datetime.fromisoformat),
@@ -99,13 +110,8 @@ def _derive(annotation: Any) -> ValueType:
         return _choice([(_as_text(p), v) for p, v in zip(plain, values, strict=True)], "Literal")
     if annotation in _SCALARS:
         pattern, parse = _SCALARS[annotation]
-        return ValueType(Constraint("regex", pattern), parse)
-    if isinstance(annotation, type) or _is_typing_form(annotation):
-        return _json(annotation)
-    raise TypeError(
-        f"{annotation!r} is not a type; give int, Literal[...], a dataclass, a pydantic model, "
-        "..., or name the constraint: regex=, json=, grammar="
-    )
+        return ValueType(Constraint("regex", pattern), _without_space(parse), spaced=True)
+    return _json(annotation)
 
 
 def _remembered(derive: Callable[[Any], ValueType], annotation: Any) -> ValueType:
@@ -127,15 +133,26 @@ def _is_typing_form(annotation: Any) -> bool:
 
 
 def _json(annotation: Any) -> ValueType:
+    if not (isinstance(annotation, type) or _is_typing_form(annotation)):
+        raise TypeError(
+            f"{annotation!r} is not a type; give int, Literal[...], a dataclass, a pydantic model, "
+            "..., or name the constraint: regex=, json=, grammar="
+        )
+    if annotation is complex:  # pydantic would take any text for one
+        raise TypeError("complex cannot be the type of a hole; use tuple[float, float]")
+    origin = annotation.__qualname__ if get_origin(annotation) is None else repr(annotation)
     try:
+        if sys.version_info < (3, 12):
+            annotation = readable(annotation)
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="validation")
-    except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
-        raise TypeError(f"{annotation!r} cannot be the type of a hole: {error}") from error
+    except (PydanticUserError, PydanticInvalidForJsonSchema, NameError) as error:
+        reason = str(error).splitlines()[0]
+        raise TypeError(f"{annotation!r} cannot be the type of a hole: {reason}") from error
     _close(schema)
     # Not sorted: the model writes the properties in the order in which they were declared.
     source = json.dumps(schema, ensure_ascii=False)
-    return ValueType(Constraint("json_schema", source), adapter.validate_json)
+    return ValueType(Constraint("json_schema", source), adapter.validate_json, origin=origin)
 
 
 def _close(schema: Any) -> None:
@@ -165,7 +182,23 @@ def _choice(pairs: list[tuple[str, Any]], owner: str) -> ValueType:
     if len(values) != len(pairs):
         raise TypeError(f"two members of {owner} are written alike: {[text for text, _ in pairs]}")
     pattern = "|".join(map(quote, values))
-    return ValueType(Constraint("regex", pattern), values.__getitem__)
+    constraint = Constraint("regex", pattern)
+    if any(text[:1].isspace() for text in values):  # here a space is part of the value
+        return ValueType(constraint, values.__getitem__)
+    return ValueType(constraint, _without_space(values.__getitem__), spaced=True)
+
+
+def with_space(constraint: Constraint) -> Constraint:
+    """The pattern of a `spaced` type with one optional space before it."""
+    return replace(constraint, source=f" ?({constraint.source})")
+
+
+def _without_space(parse: Parse) -> Parse:
+    return partial(_parse_without_space, parse)  # not a closure: rows can be pickled
+
+
+def _parse_without_space(parse: Parse, text: str) -> Any:
+    return parse(text.removeprefix(" "))
 
 
 def _as_text(value: Any) -> str:

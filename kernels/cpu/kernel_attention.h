@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernel_math.h"
+#include "kernel_matmul.h"
 #include "step.h"
 
 namespace sglite {
@@ -20,12 +21,14 @@ template <class Kv>
 class Attention {
   public:
     Attention(const Step& step, const LayerWeights& layer, int layer_index, int kv_head, int part,
-              int parts, const int32_t* tokens, int count, const ThreadScratch& scratch)
+              int parts, const int32_t* tokens, const int32_t* rows, int count,
+              const ThreadScratch& scratch)
         : step_(step),
           model_(*step.model),
           window_(layer.window),
           first_head_(kv_head * model_.group() + model_.group() * part / parts),
           tokens_(tokens),
+          rows_(rows),
           count_(count),
           dim_(model_.head_dim),
           group_(kv_head * model_.group() + model_.group() * (part + 1) / parts - first_head_),
@@ -35,7 +38,8 @@ class Attention {
         cache_ = reinterpret_cast<const Kv*>(step.kv) + head * step.kv_pages * page_values_;
     }
 
-    void run() {
+    // Writes its columns of `out` [rows, heads * head_dim].
+    void run(const Input& out, Need need) {
         int first = last_key(0), last = 0;
         for (int i = 0; i < count_; ++i) {
             if (first_key(i) < first) first = first_key(i);
@@ -56,7 +60,7 @@ class Attention {
             }
         }
         for (int i = 0; i < count_; ++i) {
-            for (int g = 0; g < group_; ++g) write(i, g);
+            for (int g = 0; g < group_; ++g) write(i, g, out, need);
         }
     }
 
@@ -305,13 +309,12 @@ class Attention {
         peaks_[query] = peak;
     }
 
-    void write(int i, int g) {
+    void write(int i, int g, const Input& out, Need need) {
         const int query = i * group_ + g;
-        const float* in = running_out_of(query);
-        const size_t token = tokens_[i];
-        float* out = step_.attention + token * model_.attention_width() + (first_head_ + g) * dim_;
+        float* values = running_out_of(query);
         const F sum = set1(sums_[query]);
-        for (int d = 0; d < dim_; d += kLanes) store(out + d, div(load(in + d), sum));
+        for (int d = 0; d < dim_; d += kLanes) store(values + d, div(load(values + d), sum));
+        emit(values, dim_, out, rows_[i], (first_head_ + g) * dim_, need);
     }
 
     const Step& step_;
@@ -319,6 +322,7 @@ class Attention {
     const int window_;
     const int first_head_;
     const int32_t* tokens_;
+    const int32_t* rows_;
     const int count_;
     const int dim_;
     const int group_;

@@ -2,18 +2,11 @@
 // result is the same chain of additions in every tile, so a tile's size changes speed only.
 #pragma once
 
+#include "kernel_math.h"
 #include "step.h"
 
 namespace sglite {
 namespace {
-
-// What the products read: one of the two forms, `blocks` for quantised weights and int8
-// activations, `floats` otherwise.
-struct Input {
-    ActivationBlock* blocks;
-    float* floats;
-    int cols;  // floats from one token to the next; cols / 32 blocks
-};
 
 constexpr int kPrefetch = 8192;  // bytes ahead in the weight stream
 
@@ -207,6 +200,23 @@ const PanelFunction kFloatFunctions[kPanelKinds][kFloatTile] = {
 
 inline bool wants_int8(const ModelWeights& model, const Matrix& matrix) {
     return model.int8_activations && is_quantised(matrix.kind);
+}
+
+// The forms in which some products read their input.
+struct Need {
+    bool blocks = false;
+    bool floats = false;
+    void by(const ModelWeights& model, const Matrix& matrix) {
+        (wants_int8(model, matrix) ? blocks : floats) = true;
+    }
+};
+
+// Puts columns [col, col + count) of a token into the forms that are needed. Blocks are whole: col
+// and count are multiples of 32 there.
+inline void emit(const float* x, int count, const Input& to, int token, int col, Need need) {
+    const size_t at = static_cast<size_t>(token) * to.cols + col;
+    if (need.blocks) quantise(x, count, to.blocks + at / kBlock);
+    if (need.floats) memcpy(to.floats + at, x, sizeof(float) * count);
 }
 
 // The largest tile for what is left.

@@ -1,6 +1,7 @@
-// The forward pass, as one thread of it sees it. Every thread runs all of this side by side with
-// the others; they divide output rows, tokens or attention work, never a sum, and meet at barriers
-// where one needs what another wrote.
+// The forward pass, as one thread of it walks through it. Every thread walks through all of this;
+// in each phase they divide output rows, tokens or attention work, never a sum, so that it makes no
+// difference who computes what. Only what runs in a phase may follow the pointers of the step, see
+// threads.h.
 #pragma once
 
 #include "kernel_attention.h"
@@ -15,118 +16,329 @@ struct Range {
     int begin, end;
 };
 
-inline Range share(int total, int thread, int threads) {
-    return {static_cast<int>(static_cast<int64_t>(total) * thread / threads),
-            static_cast<int>(static_cast<int64_t>(total) * (thread + 1) / threads)};
+inline Range share(int total, int part, int parts) {
+    return {static_cast<int>(static_cast<int64_t>(total) * part / parts),
+            static_cast<int>(static_cast<int64_t>(total) * (part + 1) / parts)};
 }
 
 // Tokens that the products take at once, so that their activations stay in the second-level cache.
 constexpr int kTokenBlock = 256;
+// Chunks a thread that each phase is cut into, where it is long enough: few, for long sequential
+// reads, but some more than one, for a thread that comes late to find something to take over.
+constexpr int kChunks = 4;
+constexpr int kMostPanels = 64;  // in a chunk
 
 class StepThread {
   public:
-    StepThread(const Step& step, int thread)
-        : s_(step), m_(*step.model), thread_(thread), mine_(step.scratch[thread]) {}
+    StepThread(const Step& step, Phases& phases)
+        : s_(step),
+          m_(*step.model),
+          phases_(phases),
+          threads_(phase_threads(phases)),
+          mine_(step.scratch[phase_thread(phases)]),
+          x_(step.x[0]) {}
 
     void run() {
         start();
-        for (int i = 0; i < m_.layer_count; ++i) layer(i);
+        for (int i = 0; i < m_.layer_count; ++i) {
+            // Behind the keys of the last layer only the tokens whose logits are wanted go on.
+            const bool last = i == m_.layer_count - 1;
+            const int count = last ? s_.logit_count : s_.tokens;
+            const LayerWeights& layer = m_.layers[i];
+            attention_input(layer, i);
+            if (count == 0) return;
+            attention(layer, i, last ? s_.last : s_.all);
+            attention_output(layer, count);
+            feed_forward(layer, count, last);
+        }
         finish();
     }
 
   private:
-    void meet() { barrier_wait(*s_.barrier); }
+    // ---- phases ---------------------------------------------------------------------------------
 
-    // ---- the residual stream and what the next products read ------------------------------------
-
-    // Few tokens: each thread keeps all of them for itself. Many: each thread does its share.
-    static bool is_private(int count) { return count <= kPrivateTokens; }
-    Range tokens_of(int count) const {
-        return is_private(count) ? Range{0, count} : share(count, thread_, s_.threads);
-    }
-    void meet_if_shared(int count) {
-        if (!is_private(count)) meet();
-    }
-    float* stream(int count, float* shared) const { return is_private(count) ? mine_.x : shared; }
-    Input input(int count, int cols) const {
-        if (is_private(count)) return {mine_.blocks, mine_.floats, cols};
-        return {s_.blocks, s_.floats, cols};
+    // work(i) for each of `chunks` chunks, each by one thread; prepare() first in each thread that
+    // has some.
+    template <class Prepare, class Work>
+    void phase(int chunks, Prepare prepare, Work work) {
+        phase_enter(phases_, chunks);
+        int chunk = phase_claim(phases_);
+        if (chunk >= 0) prepare();
+        for (; chunk >= 0; chunk = phase_claim(phases_)) work(chunk);
+        phase_leave(phases_);
     }
 
-    struct Need {
-        bool blocks = false;
-        bool floats = false;
-        void by(const ModelWeights& model, const Matrix& matrix) {
-            (wants_int8(model, matrix) ? blocks : floats) = true;
-        }
+    template <class Work>
+    void token_phase(int count, Work work) {
+        const int chunks = count < kChunks * threads_ ? count : kChunks * threads_;
+        phase(
+            chunks, [] {},
+            [&](int chunk) {
+                const Range tokens = share(count, chunk, chunks);
+                for (int t = tokens.begin; t < tokens.end; ++t) work(t);
+            });
+    }
+
+    // work(units, tokens) for all units of weights and all tokens.
+    template <class Prepare, class Work>
+    void product_phase(int units, int most, int count, Prepare prepare, Work work) {
+        const int blocks = (count + kTokenBlock - 1) / kTokenBlock;
+        int parts = kChunks * threads_;
+        if (parts < units / most) parts = (units / most + threads_ - 1) / threads_ * threads_;
+        if (parts > units) parts = units;
+        phase(blocks * parts, prepare, [&](int chunk) {
+            const int first = chunk / parts * kTokenBlock;
+            const int end = count - first < kTokenBlock ? count : first + kTokenBlock;
+            work(share(units, chunk % parts, parts), Range{first, end});
+        });
+    }
+
+    // ---- the residual stream --------------------------------------------------------------------
+
+    // What happens to it between two products: x_out = x + y, y after the norm `post` where there
+    // is one; and the input of the next product is the norm of x_out. Without y, x_out is x.
+    struct Advance {
+        const float* norm;
+        const float* y = nullptr;
+        const float* post = nullptr;
+        const int32_t* chosen = nullptr;  // the token of x that each token of x_out is, if not all
+        Need need;
     };
 
-    void emit(const float* x, int token, const Input& in, Need need) const {
-        const size_t at = static_cast<size_t>(token) * in.cols;
-        if (need.blocks) quantise(x, in.cols, in.blocks + at / kBlock);
-        if (need.floats) memcpy(in.floats + at, x, sizeof(float) * in.cols);
-    }
-
-    // x_out = x_in (+ y, after its norm where there is one); then the norm before the products.
-    void advance(const float* x_in, const float* y, const float* post_norm, float* x_out,
-                 const float* norm, int token, const Input& in, Need need) const {
-        const int width = m_.width;
-        if (y != nullptr) {
-            if (post_norm != nullptr) {
-                rms_norm(y, post_norm, width, m_.norm_epsilon, mine_.row);
+    void advance(const Advance& a, int token, float* x_out, const Input& in) const {
+        const size_t at = static_cast<size_t>(token) * m_.width;
+        const float* x = x_ + (a.chosen == nullptr ? at : a.chosen[token] * size_t(m_.width));
+        if (a.y != nullptr) {
+            const float* y = a.y + at;
+            if (a.post != nullptr) {
+                rms_norm(y, a.post, m_.width, m_.norm_epsilon, mine_.row);
                 y = mine_.row;
             }
-            for (int i = 0; i < width; i += kLanes)
-                store(x_out + i, add(load(x_in + i), load(y + i)));
+            for (int i = 0; i < m_.width; i += kLanes)
+                store(x_out + at + i, add(load(x + i), load(y + i)));
+            x = x_out + at;
         }
-        rms_norm(x_out, norm, width, m_.norm_epsilon, mine_.row);
-        emit(mine_.row, token, in, need);
+        rms_norm(x, a.norm, m_.width, m_.norm_epsilon, mine_.row);
+        emit(mine_.row, m_.width, in, token, 0, a.need);
     }
 
-    // ---- products -------------------------------------------------------------------------------
-
-    // out[:, 0 : rows] of the matrices side by side; the threads divide their panels.
-    void multiply(const Matrix* const* matrices, int count, const Input& in, int tokens, float* out,
-                  size_t out_stride) const {
-        int panels = 0;
-        for (int i = 0; i < count; ++i) panels += matrices[i]->panels();
-        const Range mine = share(panels, thread_, s_.threads);
-        for (int t = 0; t < tokens; t += kTokenBlock) {
-            const int block = tokens - t < kTokenBlock ? tokens - t : kTokenBlock;
-            const Input from = from_token(in, t);
-            float* to = out + t * out_stride;
-            int first = 0;
-            for (int i = 0; i < count; ++i) {
-                const Matrix& matrix = *matrices[i];
-                const int begin = mine.begin > first ? mine.begin - first : 0;
-                const int end =
-                    mine.end - first < matrix.panels() ? mine.end - first : matrix.panels();
-                for (int p = begin; p < end; ++p) {
-                    multiply_panel(m_, matrix, p, from, block, to, out_stride);
+    // Advances `count` tokens to x_out, then work(in, units, tokens) as in product_phase. For few
+    // tokens each thread computes all of them for itself, and one keeps the new x.
+    template <class Work>
+    void advance_and_multiply(const Advance& a, int count, float* x_out, int units, int most,
+                              Work work) {
+        if (count > kPrivateTokens) {
+            const Input in{s_.input.blocks, s_.input.floats, m_.width};
+            token_phase(count, [&](int t) { advance(a, t, x_out, in); });
+            product_phase(
+                units, most, count, [] {}, [&](Range u, Range tokens) { work(in, u, tokens); });
+        } else {
+            Input in;
+            const auto prepare = [&] {
+                in = {mine_.blocks, mine_.floats, m_.width};
+                for (int t = 0; t < count; ++t) advance(a, t, mine_.x, in);
+            };
+            product_phase(units, most, count, prepare, [&](Range u, Range tokens) {
+                if (u.begin == 0 && a.y != nullptr) {
+                    memcpy(x_out, mine_.x, sizeof(float) * count * m_.width);
                 }
-                first += matrix.panels();
-                to += matrix.rows;
+                work(in, u, tokens);
+            });
+        }
+        if (a.y != nullptr) x_ = x_out;
+    }
+
+    // Where `count` tokens go from x_: others may still read that where each thread does it all.
+    float* next_x(int count) const {
+        return count > kPrivateTokens || x_ == s_.x[1] ? s_.x[0] : s_.x[1];
+    }
+
+    // ---- the parts of a step --------------------------------------------------------------------
+
+    void multiply(const Matrix& matrix, const Input& in, Range panels, Range tokens, float* out,
+                  size_t out_stride) const {
+        for (int p = panels.begin; p < panels.end; ++p) {
+            multiply_panel(m_, matrix, p, from_token(in, tokens.begin), tokens.end - tokens.begin,
+                           out + tokens.begin * out_stride, out_stride);
+        }
+    }
+
+    void start() {
+        const int half = m_.head_dim / 2;
+        const F scale = set1(m_.embedding_scale);
+        token_phase(s_.tokens, [&](int t) {
+            for (int r = 0; r < m_.rope_count; ++r) {
+                float* cosines = rope(r, t);
+                for (int i = 0; i < half; ++i) {
+                    const float angle =
+                        static_cast<float>(s_.positions[t]) * m_.inverse_frequencies[r * half + i];
+                    cosines[i] = static_cast<float>(cos(static_cast<double>(angle)));
+                    cosines[half + i] = static_cast<float>(sin(static_cast<double>(angle)));
+                }
+            }
+            float* row = x_ + static_cast<size_t>(t) * m_.width;
+            embed_row(m_, s_.token_ids[t], row);
+            for (int i = 0; i < m_.width; i += kLanes) store(row + i, mul(load(row + i), scale));
+        });
+    }
+
+    float* rope(int base, int token) const {
+        return s_.rope + (static_cast<size_t>(base) * s_.tokens + token) * m_.head_dim;
+    }
+
+    void attention_input(const LayerWeights& layer, int index) {
+        Advance a{layer.attention_norm};
+        a.need.by(m_, layer.q);
+        a.need.by(m_, layer.k);
+        a.need.by(m_, layer.v);
+        if (index > 0) {
+            a.y = s_.y;
+            a.post = m_.layers[index - 1].post_feed_norm;
+        }
+        const int heads = m_.heads + 2 * m_.kv_heads;
+        advance_and_multiply(a, s_.tokens, next_x(s_.tokens), heads, heads,
+                             [&](const Input& in, Range units, Range tokens) {
+                                 for (int h = units.begin; h < units.end; ++h) {
+                                     head_input(layer, index, h, in, tokens);
+                                 }
+                             });
+    }
+
+    // One head of q, k or v: q and k are normed and rotated, k and v rounded into the cache.
+    void head_input(const LayerWeights& layer, int index, int head, const Input& in,
+                    Range tokens) const {
+        const int dim = m_.head_dim;
+        const bool is_q = head < m_.heads, is_v = head >= m_.heads + m_.kv_heads;
+        const Matrix& matrix = is_q ? layer.q : is_v ? layer.v : layer.k;
+        const int first = is_q ? 0 : is_v ? m_.heads + m_.kv_heads : m_.heads;
+        const int panels = dim / kPanelRows, panel = (head - first) * panels;
+        multiply(matrix, in, {panel, panel + panels}, tokens, s_.qkv + first * dim, m_.qkv_width());
+        const float* norm = is_q ? layer.q_norm : layer.k_norm;
+        for (int t = tokens.begin; t < tokens.end; ++t) {
+            float* x = s_.qkv + static_cast<size_t>(t) * m_.qkv_width() + head * dim;
+            if (!is_v) {
+                const float* cosines = rope(layer.rope, t);
+                if (norm != nullptr) rms_norm(x, norm, dim, m_.norm_epsilon, x);
+                rotate(x, cosines, cosines + dim / 2, dim, m_.rope_interleaved);
+            }
+            if (is_q) continue;
+            if (m_.half_kv) {
+                keep<uint16_t>(index, head - first, t, x, is_v);
+            } else {
+                keep<float>(index, head - first, t, x, is_v);
             }
         }
     }
 
-    void gate_up(const LayerWeights& layer, const Input& in, int tokens) const {
-        const Range mine = share(layer.gate.panels(), thread_, s_.threads);
-        float gate[kMaxTile * kPanelRows], up[kMaxTile * kPanelRows];
-        for (int first = 0; first < tokens; first += kTokenBlock) {
-            const int end = tokens - first < kTokenBlock ? tokens : first + kTokenBlock;
-            for (int p = mine.begin; p < mine.end; ++p) {
-                for (int t = first; t < end; t += kMaxTile) {
-                    const int tile = end - t < kMaxTile ? end - t : kMaxTile;
-                    const Input from = from_token(in, t);
-                    multiply_columns(layer.gate, p, from, tile, gate);
-                    multiply_columns(layer.up, p, from, tile, up);
-                    for (int i = 0; i < tile; ++i) {
-                        float* out = s_.hidden + static_cast<size_t>(t + i) * m_.ff_width;
-                        gate16(m_.activation, gate + i * kPanelRows, up + i * kPanelRows,
-                               out + p * kPanelRows);
-                    }
+    template <class Kv>
+    void keep(int index, int kv_head, int token, const float* x, bool is_v) const {
+        const int dim = m_.head_dim;
+        const int position = s_.positions[token];
+        const size_t page = (static_cast<size_t>(index) * m_.kv_heads + kv_head) * s_.kv_pages +
+                            s_.token_pages[token][position / kPageSize];
+        Kv* keys = reinterpret_cast<Kv*>(s_.kv) + page * 2 * kPageSize * dim;
+        Kv* values = keys + kPageSize * dim + position % kPageSize * dim;
+        keys += position % kPageSize;
+        // Finite whatever comes in, so that a page cannot spoil its next owner through 0 *
+        // infinity.
+        const float limit = sizeof(Kv) == 2 ? 65504.0f : 3.4028234e38f;
+        for (int d = 0; d < dim; d += kLanes) {
+            const F finite = min(max(load(x + d), set1(-limit)), set1(limit));
+            if (is_v) {
+                store(values + d, finite);
+                continue;
+            }
+            Kv column[kLanes];
+            store(column, finite);
+            for (int i = 0; i < kLanes; ++i) keys[(d + i) * kPageSize] = column[i];
+        }
+    }
+
+    void attention(const LayerWeights& layer, int index, const Attendants& who) {
+        Need need;
+        need.by(m_, layer.output);
+        const Input out{s_.input.blocks, s_.input.floats, m_.attention_width()};
+        // A head that ends within a block of 32 cannot be quantised by itself.
+        const bool split = need.blocks && m_.head_dim % kBlock != 0;
+        if (split) need = {false, true};
+        if (m_.half_kv) {
+            attend<uint16_t>(layer, index, who, out, need);
+        } else {
+            attend<float>(layer, index, who, out, need);
+        }
+        if (!split) return;
+        token_phase(who.count, [&](int t) {
+            emit(out.floats + static_cast<size_t>(t) * out.cols, out.cols, out, t, 0,
+                 {true, false});
+        });
+    }
+
+    template <class Kv>
+    void attend(const LayerWeights& layer, int index, const Attendants& who, const Input& out,
+                Need need) {
+        const int pieces = (who.count + who.piece - 1) / who.piece;
+        const int work_per_piece = m_.kv_heads * who.parts;
+        phase(
+            pieces * work_per_piece, [] {},
+            [&](int work) {
+                // The last tokens have the most keys: they go first.
+                const int first = (pieces - 1 - work / work_per_piece) * who.piece;
+                const int count = who.count - first < who.piece ? who.count - first : who.piece;
+                const int head = work % work_per_piece / who.parts;
+                Attention<Kv>(s_, layer, index, head, work % who.parts, who.parts,
+                              who.tokens + first, who.rows + first, count, mine_)
+                    .run(out, need);
+            });
+    }
+
+    void attention_output(const LayerWeights& layer, int count) {
+        const Input in{s_.input.blocks, s_.input.floats, m_.attention_width()};
+        product(layer.output, in, count, s_.y, m_.width);
+    }
+
+    void product(const Matrix& matrix, const Input& in, int count, float* out, size_t out_stride) {
+        product_phase(
+            matrix.panels(), kMostPanels, count, [] {},
+            [&](Range panels, Range tokens) {
+                multiply(matrix, in, panels, tokens, out, out_stride);
+            });
+    }
+
+    void feed_forward(const LayerWeights& layer, int count, bool last) {
+        Advance a{layer.feed_norm, s_.y, layer.post_attention_norm};
+        if (last) a.chosen = s_.logit_tokens;
+        a.need.by(m_, layer.gate);
+        a.need.by(m_, layer.up);
+        Need need;
+        need.by(m_, layer.down);
+        const Input hidden{s_.hidden.blocks, s_.hidden.floats, m_.ff_width};
+        advance_and_multiply(a, count, last ? s_.x_last : next_x(count), hidden.cols / kBlock,
+                             kMostPanels / 2, [&](const Input& in, Range units, Range tokens) {
+                                 for (int u = units.begin; u < units.end; ++u) {
+                                     gate_up(layer, in, u, tokens, hidden, need);
+                                 }
+                             });
+        product(layer.down, hidden, count, s_.y, m_.width);
+    }
+
+    // Columns [32 * block, 32 * block + 32) of the hidden state.
+    void gate_up(const LayerWeights& layer, const Input& in, int block, Range tokens,
+                 const Input& hidden, Need need) const {
+        constexpr int kPanels = kBlock / kPanelRows;
+        float gate[kMaxTile * kPanelRows], up[kMaxTile * kPanelRows], both[kMaxTile * kBlock];
+        for (int t = tokens.begin; t < tokens.end; t += kMaxTile) {
+            const int tile = tokens.end - t < kMaxTile ? tokens.end - t : kMaxTile;
+            const Input from = from_token(in, t);
+            for (int p = 0; p < kPanels; ++p) {
+                multiply_columns(layer.gate, block * kPanels + p, from, tile, gate);
+                multiply_columns(layer.up, block * kPanels + p, from, tile, up);
+                for (int i = 0; i < tile; ++i) {
+                    gate16(m_.activation, gate + i * kPanelRows, up + i * kPanelRows,
+                           both + i * kBlock + p * kPanelRows);
                 }
+            }
+            for (int i = 0; i < tile; ++i) {
+                emit(both + i * kBlock, kBlock, hidden, t + i, block * kBlock, need);
             }
         }
     }
@@ -136,210 +348,23 @@ class StepThread {
         multiply_panel(m_, matrix, panel, in, tokens, out - panel * kPanelRows, kPanelRows);
     }
 
-    // ---- the parts of a step --------------------------------------------------------------------
-
-    void start() {
-        const int half = m_.head_dim / 2;
-        const Range rotations = share(s_.tokens, thread_, s_.threads);
-        for (int r = 0; r < m_.rope_count; ++r) {
-            for (int t = rotations.begin; t < rotations.end; ++t) {
-                float* cosines = rope(r, t);
-                for (int i = 0; i < half; ++i) {
-                    const float angle =
-                        static_cast<float>(s_.positions[t]) * m_.inverse_frequencies[r * half + i];
-                    cosines[i] = static_cast<float>(cos(static_cast<double>(angle)));
-                    cosines[half + i] = static_cast<float>(sin(static_cast<double>(angle)));
-                }
-            }
-        }
-        const Range tokens = tokens_of(s_.tokens);
-        float* x = stream(s_.tokens, s_.x);
-        const F scale = set1(m_.embedding_scale);
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            float* row = x + static_cast<size_t>(t) * m_.width;
-            embed_row(m_, s_.token_ids[t], row);
-            for (int i = 0; i < m_.width; i += kLanes) store(row + i, mul(load(row + i), scale));
-        }
-        // No barrier: the first products follow one that also covers this.
-    }
-
-    float* rope(int base, int token) const {
-        return s_.rope + (static_cast<size_t>(base) * s_.tokens + token) * m_.head_dim;
-    }
-
-    void layer(int index) {
-        const LayerWeights& layer = m_.layers[index];
-        attention_input(index);
-        meet();
-        rotate_and_keep(layer, index);
-        meet();
-        if (m_.half_kv) {
-            attend<uint16_t>(layer, index);
-        } else {
-            attend<float>(layer, index);
-        }
-        meet();
-        // Behind the attention of the last layer only the tokens whose logits are wanted go on.
-        const bool last = index == m_.layer_count - 1;
-        const int count = last ? s_.logit_count : s_.tokens;
-        const int32_t* chosen = last ? s_.logit_tokens : nullptr;
-        if (count == 0) return;
-        attention_output(layer, count, chosen);
-        meet();
-        feed_forward(layer, count, chosen);
-        meet();
-    }
-
-    void attention_input(int index) {
-        const LayerWeights& layer = m_.layers[index];
-        Need need;
-        need.by(m_, layer.q);
-        need.by(m_, layer.k);
-        need.by(m_, layer.v);
-        const Input in = input(s_.tokens, m_.width);
-        const Range tokens = tokens_of(s_.tokens);
-        float* x = stream(s_.tokens, s_.x);
-        const float* post = index > 0 ? m_.layers[index - 1].post_feed_norm : nullptr;
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            float* row = x + static_cast<size_t>(t) * m_.width;
-            const float* y = index > 0 ? s_.y + static_cast<size_t>(t) * m_.width : nullptr;
-            advance(row, y, post, row, layer.attention_norm, t, in, need);
-        }
-        meet_if_shared(s_.tokens);
-        const Matrix* const matrices[] = {&layer.q, &layer.k, &layer.v};
-        multiply(matrices, 3, in, s_.tokens, s_.qkv, m_.qkv_width());
-    }
-
-    // Norms and rotates q and k; rounds k and v into the cache.
-    void rotate_and_keep(const LayerWeights& layer, int index) {
-        const Range tokens = share(s_.tokens, thread_, s_.threads);
-        const int dim = m_.head_dim;
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            float* heads = s_.qkv + static_cast<size_t>(t) * m_.qkv_width();
-            const float* cosines = rope(layer.rope, t);
-            for (int h = 0; h < m_.heads + m_.kv_heads; ++h) {
-                float* x = heads + h * dim;
-                const float* norm = h < m_.heads ? layer.q_norm : layer.k_norm;
-                if (norm != nullptr) rms_norm(x, norm, dim, m_.norm_epsilon, x);
-                rotate(x, cosines, cosines + dim / 2, dim, m_.rope_interleaved);
-            }
-            for (int h = 0; h < m_.kv_heads; ++h) {
-                const float* k = heads + (m_.heads + h) * dim;
-                const float* v = k + m_.kv_heads * dim;
-                if (m_.half_kv) {
-                    keep<uint16_t>(index, h, t, k, v);
-                } else {
-                    keep<float>(index, h, t, k, v);
-                }
-            }
-        }
-    }
-
-    template <class Kv>
-    void keep(int index, int head, int token, const float* k, const float* v) const {
-        const int dim = m_.head_dim;
-        const int position = s_.positions[token];
-        const size_t page = (static_cast<size_t>(index) * m_.kv_heads + head) * s_.kv_pages +
-                            s_.token_pages[token][position / kPageSize];
-        Kv* keys = reinterpret_cast<Kv*>(s_.kv) + page * 2 * kPageSize * dim;
-        Kv* values = keys + kPageSize * dim + position % kPageSize * dim;
-        keys += position % kPageSize;
-        // Finite whatever comes in, so that a page cannot spoil its next owner through 0 *
-        // infinity.
-        const float limit = sizeof(Kv) == 2 ? 65504.0f : 3.4028234e38f;
-        for (int d = 0; d < dim; d += kLanes) {
-            Kv column[kLanes];
-            store(column, min(max(load(k + d), set1(-limit)), set1(limit)));
-            for (int i = 0; i < kLanes; ++i) keys[(d + i) * kPageSize] = column[i];
-            store(values + d, min(max(load(v + d), set1(-limit)), set1(limit)));
-        }
-    }
-
-    template <class Kv>
-    void attend(const LayerWeights& layer, int index) {
-        const int pieces = (s_.tokens + s_.attention_tokens - 1) / s_.attention_tokens;
-        const int parts = s_.attention_parts;
-        const int work_per_piece = m_.kv_heads * parts;
-        for (;;) {
-            const int work = counter_take(s_.counters, index);
-            if (work >= pieces * work_per_piece) return;
-            // The last tokens have the most keys: they go first.
-            const int first = (pieces - 1 - work / work_per_piece) * s_.attention_tokens;
-            const int left = s_.tokens - first;
-            const int count = left < s_.attention_tokens ? left : s_.attention_tokens;
-            const int head = work % work_per_piece / parts;
-            Attention<Kv>(s_, layer, index, head, work % parts, parts, s_.order + first, count,
-                          mine_)
-                .run();
-        }
-    }
-
-    void attention_output(const LayerWeights& layer, int count, const int32_t* chosen) {
-        Need need;
-        need.by(m_, layer.output);
-        const int cols = m_.attention_width();
-        const Input in = input(count, cols);
-        const Range tokens = tokens_of(count);
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            const size_t from = chosen != nullptr ? chosen[t] : t;
-            emit(s_.attention + from * cols, t, in, need);
-        }
-        meet_if_shared(count);
-        const Matrix* const matrices[] = {&layer.output};
-        multiply(matrices, 1, in, count, s_.y, m_.width);
-    }
-
-    void feed_forward(const LayerWeights& layer, int count, const int32_t* chosen) {
-        Need need;
-        need.by(m_, layer.gate);
-        need.by(m_, layer.up);
-        const Input in = input(count, m_.width);
-        const Range tokens = tokens_of(count);
-        const float* x_in = stream(s_.tokens, s_.x);
-        float* x_out = stream(count, chosen != nullptr ? s_.x_last : s_.x);
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            const size_t from = chosen != nullptr ? chosen[t] : t;
-            advance(x_in + from * m_.width, s_.y + static_cast<size_t>(t) * m_.width,
-                    layer.post_attention_norm, x_out + static_cast<size_t>(t) * m_.width,
-                    layer.feed_norm, t, in, need);
-        }
-        meet_if_shared(count);
-        gate_up(layer, in, count);
-        meet();
-        Need down_need;
-        down_need.by(m_, layer.down);
-        const Input hidden = input(count, m_.ff_width);
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            emit(s_.hidden + static_cast<size_t>(t) * m_.ff_width, t, hidden, down_need);
-        }
-        meet_if_shared(count);
-        const Matrix* const matrices[] = {&layer.down};
-        multiply(matrices, 1, hidden, count, s_.y, m_.width);
-    }
-
     void finish() {
+        Advance a{m_.output_norm, s_.y, m_.layers[m_.layer_count - 1].post_feed_norm};
+        a.need.by(m_, m_.head);
         const int count = s_.logit_count;
-        if (count == 0) return;
-        Need need;
-        need.by(m_, m_.head);
-        const Input in = input(count, m_.width);
-        const Range tokens = tokens_of(count);
-        float* x = stream(count, s_.x_last);
-        const float* post = m_.layers[m_.layer_count - 1].post_feed_norm;
-        for (int t = tokens.begin; t < tokens.end; ++t) {
-            float* row = x + static_cast<size_t>(t) * m_.width;
-            advance(row, s_.y + static_cast<size_t>(t) * m_.width, post, row, m_.output_norm, t, in,
-                    need);
-        }
-        meet_if_shared(count);
-        const Matrix* const matrices[] = {&m_.head};
-        multiply(matrices, 1, in, count, s_.logits, m_.vocab_size);
+        // Nothing comes behind this, so its x may go anywhere but to x_.
+        advance_and_multiply(a, count, s_.x[0], m_.head.panels(), kMostPanels,
+                             [&](const Input& in, Range panels, Range tokens) {
+                                 multiply(m_.head, in, panels, tokens, s_.logits, m_.vocab_size);
+                             });
     }
 
     const Step& s_;
     const ModelWeights& m_;
-    const int thread_;
+    Phases& phases_;
+    const int threads_;
     const ThreadScratch& mine_;
+    float* x_;  // the residual stream as the open phase finds it
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "loader.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "pack.h"
@@ -118,23 +119,33 @@ void Loader::check_all_used() const {
 Memory Loader::pack(ThreadPool& pool) {
     Memory memory(size_, true);
     for (const Job& job : jobs_) job.matrix->data = memory.data() + job.offset;
+    struct Piece {
+        const Job* job;
+        int begin, end;  // panels
+    };
+    constexpr int kPanels = 64;
+    std::vector<Piece> pieces;
+    for (const Job& job : jobs_) {
+        const int panels = job.matrix->panels();
+        for (int begin = 0; begin < panels; begin += kPanels) {
+            pieces.push_back({&job, begin, std::min(begin + kPanels, panels)});
+        }
+    }
     struct Argument {
-        const std::vector<Job>& jobs;
+        const Piece* pieces;
+        int count;
         unsigned char* data;
-        int threads;
-    } argument{jobs_, memory.data(), pool.size()};
-    pool.run(
-        [](void* pointer, int thread) {
-            const auto& all = *static_cast<const Argument*>(pointer);
-            for (const Job& job : all.jobs) {
-                const int64_t panels = job.matrix->panels();
-                pack_panels(*job.matrix, all.data + job.offset, *job.format,
-                            job.tensor->data.data(),
-                            static_cast<int>(panels * thread / all.threads),
-                            static_cast<int>(panels * (thread + 1) / all.threads));
-            }
-        },
-        &argument);
+    };
+    pool.run(Argument{pieces.data(), static_cast<int>(pieces.size()), memory.data()},
+             [](const Argument& all, Phases& phases) {
+                 phases.enter(all.count);
+                 for (int i; (i = phases.claim()) >= 0;) {
+                     const auto& [job, begin, end] = all.pieces[i];
+                     pack_panels(*job->matrix, all.data + job->offset, *job->format,
+                                 job->tensor->data.data(), begin, end);
+                 }
+                 phases.leave();
+             });
     return memory;
 }
 

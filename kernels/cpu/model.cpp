@@ -91,15 +91,16 @@ class Carver {
 void carve(Carver& from, Step& step, std::span<ThreadScratch> threads) {
     const ModelWeights& m = *step.model;
     const size_t tokens = step.tokens, logits = step.logit_count, cols = step.max_cols;
-    step.x = from.take<float>(tokens * m.width);
+    for (float*& x : step.x) x = from.take<float>(tokens * m.width);
     step.x_last = from.take<float>(logits * m.width);
     step.y = from.take<float>(tokens * m.width);
     step.qkv = from.take<float>(tokens * m.qkv_width());
-    step.attention = from.take<float>(tokens * m.attention_width());
-    step.hidden = from.take<float>(tokens * m.ff_width);
     step.rope = from.take<float>(m.rope_count * tokens * m.head_dim);
-    step.floats = from.take<float>(tokens * cols);
-    step.blocks = from.take<ActivationBlock>(tokens * cols / kBlock);
+    for (Input* input : {&step.input, &step.hidden}) {
+        input->cols = static_cast<int>(cols);
+        input->floats = from.take<float>(tokens * cols);
+        input->blocks = from.take<ActivationBlock>(tokens * cols / kBlock);
+    }
     const size_t queries = static_cast<size_t>(kAttentionTokens) * m.group();
     for (ThreadScratch& thread : threads) {
         thread.x = from.take<float>(kPrivateTokens * static_cast<size_t>(m.width));
@@ -131,7 +132,6 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
       context_length_(bounded("context_length", options.context_length, 1, 1 << 24)),
       pages_(bounded("pages", options.pages, 1, 1 << 24)),
       pool_(bounded("threads", options.threads, 1, 256)),
-      counters_(weights_.layer_count),
       thread_scratch_(pool_.size()) {
     ModelWeights& w = weights_;
     const Isa isa = choose_isa(options.isa);
@@ -269,27 +269,36 @@ void Model::arrange(const PlanView& plan) {
     for (const int32_t r : row_order_) {
         for (int32_t t = plan.query_start[r]; t < plan.query_start[r + 1]; ++t) order_.push_back(t);
     }
+    last_order_.clear();
+    last_rows_.clear();
+    for (const int32_t t : order_) {
+        const auto at = std::lower_bound(plan.logit_tokens.begin(), plan.logit_tokens.end(), t);
+        if (at == plan.logit_tokens.end() || *at != t) continue;
+        last_order_.push_back(t);
+        last_rows_.push_back(static_cast<int32_t>(at - plan.logit_tokens.begin()));
+    }
+}
+
+// How attention is divided: some pieces more than threads, so that uneven ones even out.
+Attendants Model::attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const {
+    const int count = static_cast<int>(tokens.size()), threads = pool_.size();
+    const int piece = std::clamp(count * weights_.kv_heads / (3 * threads), 1, kAttentionTokens);
+    const int pieces = std::max(1, (count + piece - 1) / piece);
+    const int parts = std::clamp(threads / (pieces * weights_.kv_heads), 1, weights_.group());
+    return {tokens.data(), rows, count, piece, parts};
 }
 
 Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     Step step{};
     step.model = &weights_;
-    step.barrier = &pool_.barrier();
-    step.counters = counters_.data();
-    step.threads = pool_.size();
     step.tokens = static_cast<int>(plan.tokens.size());
     step.logit_count = static_cast<int>(plan.logit_tokens.size());
     step.token_ids = plan.tokens.data();
     step.positions = positions_.data();
     step.token_pages = token_pages_.data();
     step.page_counts = page_counts_.data();
-    step.order = order_.data();
-    // Some pieces more than threads, so that uneven ones even out.
-    step.attention_tokens =
-        std::clamp(step.tokens * weights_.kv_heads / (3 * step.threads), 1, kAttentionTokens);
-    const int pieces = (step.tokens + step.attention_tokens - 1) / step.attention_tokens;
-    step.attention_parts =
-        std::clamp(step.threads / (pieces * weights_.kv_heads), 1, weights_.group());
+    step.all = attendants(order_, order_.data());
+    step.last = attendants(last_order_, last_rows_.data());
     step.logit_tokens = plan.logit_tokens.data();
     step.max_cols = max_cols_;
     step.kv = kv_.data();
@@ -310,17 +319,12 @@ void Model::forward(const PlanView& plan, std::span<float> logits) {
             "the logits must be [" + std::to_string(plan.logit_tokens.size()) + ", " +
                 std::to_string(weights_.vocab_size) + "]");
     arrange(plan);
-    for (Counter& counter : counters_) counter.reset();
     struct Argument {
         Step step;
-        StepFunction run;
-    } argument{prepare(plan, logits), step_};
-    pool_.run(
-        [](void* pointer, int thread) {
-            const auto& all = *static_cast<const Argument*>(pointer);
-            all.run(all.step, thread);
-        },
-        &argument);
+        StepFunction walk;
+    };
+    pool_.run(Argument{prepare(plan, logits), step_},
+              [](const Argument& all, Phases& phases) { all.walk(all.step, phases); });
 }
 
 void Model::copy_pages(std::span<const int32_t> pairs) {

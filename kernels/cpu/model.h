@@ -59,6 +59,7 @@ class Model {
   private:
     size_t kv_head_bytes() const;  // of one page
     void arrange(const PlanView& plan);
+    Attendants attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const;
     Step prepare(const PlanView& plan, std::span<float> logits);
 
     ModelWeights weights_;
@@ -76,10 +77,9 @@ class Model {
     std::mutex mutex_;
 
     // Of the step that runs; kept between steps to save allocations.
-    std::vector<Counter> counters_;
     Memory scratch_;
     std::vector<ThreadScratch> thread_scratch_;
-    std::vector<int32_t> positions_, page_counts_, order_, row_order_;
+    std::vector<int32_t> positions_, page_counts_, order_, row_order_, last_order_, last_rows_;
     std::vector<const int32_t*> token_pages_;
 };
 

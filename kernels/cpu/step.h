@@ -6,12 +6,15 @@
 
 namespace sglite {
 
-class Barrier;
-class Counter;
+class Phases;
 struct Format;
 
-void barrier_wait(Barrier& barrier);
-int counter_take(Counter* counters, int index);  // 0, 1, 2, ...: each number to one caller
+// The members of Phases, see threads.h, which the kernel units cannot include.
+int phase_thread(const Phases& phases);
+int phase_threads(const Phases& phases);
+void phase_enter(Phases& phases, int chunks);
+int phase_claim(Phases& phases);
+void phase_leave(Phases& phases);
 
 enum class Activation : uint8_t { Silu, GeluTanh };
 
@@ -59,7 +62,7 @@ struct ModelWeights {
 void embed_row(const ModelWeights& model, int row, float* out);
 
 // Up to this many tokens every thread normalises and quantises all of them for itself, which is
-// cheaper than to share the work and meet at a barrier.
+// cheaper than a phase that shares the work.
 constexpr int kPrivateTokens = 4;
 constexpr int kAttentionTokens = 16;  // most tokens in one piece of attention work
 constexpr int kMaxGroup = 64;         // most query heads of one KV head
@@ -75,30 +78,41 @@ struct ThreadScratch {
     float* row;               // [max_cols]
 };
 
+// The activations that the products read, in one of two forms: `blocks` for quantised weights and
+// int8 activations, `floats` otherwise.
+struct Input {
+    ActivationBlock* blocks;
+    float* floats;
+    int cols;  // floats from one token to the next; cols / 32 blocks
+};
+
+// Tokens that attend, those with common pages next to each other.
+struct Attendants {
+    const int32_t* tokens;  // [count]
+    const int32_t* rows;    // [count]: the row of the output that each token writes
+    int count;
+    int piece;  // tokens in one piece of attention work
+    int parts;  // into which a piece divides the query heads of its KV head
+};
+
 struct Step {
     const ModelWeights* model;
-    Barrier* barrier;
-    Counter* counters;  // one a layer, all zero
-    int threads;
     int tokens;
     int logit_count;
     const int32_t* token_ids;           // [tokens]
     const int32_t* positions;           // [tokens]
     const int32_t* const* token_pages;  // [tokens] -> block table of the token's sequence
     const int32_t* page_counts;         // [tokens]: entries of that table
-    const int32_t* order;         // [tokens]: tokens so that those with common pages are neighbours
-    int attention_tokens;         // tokens in one piece of attention work
-    int attention_parts;          // into which a piece divides the query heads of its KV head
-    const int32_t* logit_tokens;  // [logit_count]
-    float* x;                     // [tokens, width], the residual stream
-    float* x_last;                // [logit_count, width]
-    float* y;                     // [tokens, width], what attention and feed-forward add to it
-    float* qkv;                   // [tokens, qkv_width]
-    float* attention;             // [tokens, heads * head_dim]
-    float* hidden;                // [tokens, ff_width]
-    float* rope;                  // [rope_count, tokens, head_dim]: cosines, then sines
-    float* floats;                // [tokens, max_cols]
-    ActivationBlock* blocks;      // [tokens, max_cols / 32]
+    Attendants all;                     // the tokens in attention
+    Attendants last;                    // the same in the last layer: those whose logits are wanted
+    const int32_t* logit_tokens;        // [logit_count]
+    float* x[2];                        // [tokens, width], the residual stream and its next state
+    float* x_last;                      // [logit_count, width]
+    float* y;      // [tokens, width], what attention and feed-forward add to it
+    float* qkv;    // [tokens, qkv_width]
+    float* rope;   // [rope_count, tokens, head_dim]: cosines, then sines
+    Input input;   // [tokens, width or heads * head_dim], what a product reads
+    Input hidden;  // [tokens, ff_width], the same of the down projection
     int max_cols;
     ThreadScratch* scratch;  // [threads]
     uint8_t* kv;             // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]
@@ -106,13 +120,13 @@ struct Step {
     float* logits;  // [logit_count, vocab_size]
 };
 
-// Runs thread `thread`'s part of the step; all threads of the step call it side by side.
-using StepFunction = void (*)(const Step& step, int thread);
+// One thread's walk through the step.
+using StepFunction = void (*)(const Step& step, Phases& phases);
 
-void step_portable(const Step& step, int thread);
+void step_portable(const Step& step, Phases& phases);
 #if defined(SGLITE_X86)
-void step_avx2(const Step& step, int thread);
-void step_avx512(const Step& step, int thread);
+void step_avx2(const Step& step, Phases& phases);
+void step_avx512(const Step& step, Phases& phases);
 #endif
 
 }  // namespace sglite

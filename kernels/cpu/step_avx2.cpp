@@ -5,6 +5,6 @@
 
 namespace sglite {
 
-void step_avx2(const Step& step, int thread) { StepThread(step, thread).run(); }
+void step_avx2(const Step& step, Phases& phases) { StepThread(step, phases).run(); }
 
 }  // namespace sglite

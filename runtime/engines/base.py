@@ -20,6 +20,15 @@ SequenceId = int
 EventSink = Callable[[Event], None]
 
 
+class StepRefused(Exception):  # noqa: N818 (the language turns it into its own error)
+    """The step at index `step` of a submitted segment cannot run; `error` says why."""
+
+    def __init__(self, step: int, error: Exception) -> None:
+        super().__init__(str(error))
+        self.step = step
+        self.error = error
+
+
 class Engine(ABC):
     """One model, many sequences. All methods may be called from any thread and none blocks.
 
@@ -61,9 +70,9 @@ class Engine(ABC):
         """Run the segment; `sink` gets its events in order, ending with exactly one terminal one.
 
         What the caller's thread can prepare (tokenising, compiling constraints) happens before
-        this returns. Raises GrammarError for a constraint that cannot be compiled, CapacityError
-        for what can never fit, ValueError for arguments out of range. The sink is called on the
-        engine's thread: it must be quick and must not raise.
+        this returns. Raises StepRefused, whose `error` is a GrammarError for a constraint that
+        cannot be compiled, a CapacityError for what can never fit, a ValueError for arguments out
+        of range. The sink is called on the engine's thread: it must be quick and must not raise.
         """
 
     @abstractmethod

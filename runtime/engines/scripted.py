@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sglite.errors import CancelledError, ModelError
 from sglite.runtime.constraints import Constraints
-from sglite.runtime.engines.base import Engine, EventSink, SequenceId
+from sglite.runtime.engines.base import Engine, EventSink, SequenceId, StepRefused
 from sglite.runtime.forks import watch
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
@@ -37,6 +37,7 @@ from sglite.runtime.segment import (
     SegmentDone,
     SegmentFailed,
     Select,
+    Step,
     TextDelta,
     Usage,
 )
@@ -122,12 +123,11 @@ class ScriptedEngine(Engine):
         return sequence
 
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
-        for step in segment.steps:
-            if isinstance(step, Append):
-                for piece in step.pieces:
-                    _check_special(piece)
-            elif isinstance(step, Gen) and step.constraint is not None:
-                self._constraints.compile(step.constraint)
+        for index, step in enumerate(segment.steps):
+            try:
+                self._check_step(step)
+            except Exception as error:
+                raise StepRefused(index, error) from error
         self._do(lambda: self._run(sequence, segment, sink))
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
@@ -201,6 +201,13 @@ class ScriptedEngine(Engine):
         while (work := self._work.get()) is not None:
             work()
 
+    def _check_step(self, step: Step) -> None:
+        if isinstance(step, Append):
+            for piece in step.pieces:
+                _check_special(piece)
+        elif isinstance(step, Gen) and step.constraint is not None:
+            self._constraints.compile(step.constraint)
+
     def _run(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
         state = self._sequences.get(sequence)
         for index, step in enumerate(segment.steps):
@@ -267,7 +274,8 @@ class ScriptedEngine(Engine):
         if isinstance(answer, list | tuple):
             used = self._used.get(name, 0)
             if used >= len(answer):
-                raise ValueError(f"the script has only {len(answer)} answers for {name!r}")
+                has = f"{len(answer)} answer{'s' * (len(answer) != 1)}"
+                raise ValueError(f"the script has only {has} for {name!r}")
             self._used[name] = used + 1
             answer = answer[used]
         return answer(_text_of(state.ids)) if callable(answer) else answer

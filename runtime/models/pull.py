@@ -98,7 +98,8 @@ def _from_index(release: Release, progress: bool | None) -> Path:
         lock = folder / f".{release.filename}.lock"
         with locked(lock, lambda: say(f"waiting for another process that pulls {release.name}")):
             if not _is_whole(path, release):
-                say(f"pulling {release.name} into {folder}; licence: {release.licence}")
+                size = f"{release.size / 1e6:.0f} MB"
+                say(f"pulling {release.name} ({size}) into {folder}; licence: {release.licence}")
                 _fetch(release, path, progress)
     except OSError as error:
         raise ModelError(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sglite.errors import SgliteError
+from sglite.runtime.models.catalog import CATALOG
 
 __all__ = ["main"]
 
@@ -28,16 +29,28 @@ def main() -> None:
     """Structured generation in one package."""
 
 
-@main.command()
+def _known_models() -> str:
+    lines = ["\b", "Models:"]
+    for release in CATALOG.values():
+        licence = release.licence.partition(" (")[0]
+        lines.append(f"  {release.name:14}{release.size / 1e6:4.0f} MB, {licence}")
+    return "\n".join(lines)
+
+
+@main.command(short_help="Fetch a model.", epilog=_known_models())
 @click.argument("name")
 def pull(name: str) -> None:
-    """Fetch the model NAME if it is not here yet, and print the path of its file."""
+    """Fetch the model NAME if it is not here yet, and print the path of its file.
+
+    NAME is one of those below, or hf:ORG/REPO/FILE. Named models are kept in the folder
+    $SGLITE_CACHE, or else in the one for caches of this system.
+    """
     from sglite.runtime.models.pull import resolve
 
     click.echo(resolve(name))
 
 
-@main.command()
+@main.command(short_help="Show what is in a model file.")
 @click.argument("model")
 def inspect(model: str) -> None:
     """Show what is in the GGUF file MODEL: a path, or a name as for `pull`."""

@@ -173,6 +173,38 @@ def test_threads_sleep_between_steps(backend: CpuBackend) -> None:
     assert time.process_time() - before < 0.02
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot bind threads to cores")
+@pytest.mark.parametrize("batch", [1, 8])
+def test_threads_without_cores_of_their_own(smollm2_path: Path, batch: int) -> None:
+    """On one core three threads cost hardly more than one, and give the same bits."""
+    tokens = np.random.default_rng().integers(0, 49152, batch).astype(np.int32)
+    plan = StepPlan(
+        tokens=tokens,
+        query_start=np.arange(batch + 1, dtype=np.int32),
+        context_start=np.zeros(batch, np.int32),
+        pages=np.arange(batch, dtype=np.int32),
+        page_start=np.arange(batch + 1, dtype=np.int32),
+        logit_tokens=np.arange(batch, dtype=np.int32),
+    )
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        with GGUFFile.open(smollm2_path) as gguf:
+            config = config_from_gguf(gguf)
+            made = [CpuBackend(gguf, config, threads=n, pages=batch) for n in (1, 3)]
+        seconds: list[list[float]] = [[], []]
+        for _ in range(9):
+            results = []
+            for backend, times in zip(made, seconds, strict=True):
+                before = time.process_time()  # waits that spin count in it, other processes do not
+                results.append(backend.forward(plan))
+                times.append(time.process_time() - before)
+            assert np.array_equal(*results)
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert np.median(seconds[1]) < 1.7 * np.median(seconds[0])
+
+
 def test_granted_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     monkeypatch.setattr(cpu, "_cgroup_quotas", lambda: iter([3]))

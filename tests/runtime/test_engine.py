@@ -20,6 +20,7 @@ from sglite.grammars import Vocabulary
 from sglite.options import Sampling
 from sglite.runtime.cache.pages import PagePool
 from sglite.runtime.engine import LocalEngine
+from sglite.runtime.engines.base import StepRefused
 from sglite.runtime.segment import Append, Constraint, Gen, Piece, Segment, Select
 from sglite.runtime.sequence import Sequence
 
@@ -141,7 +142,7 @@ def test_pages_run_out_and_the_later_row_waits():
 
 def test_what_can_never_fit_is_refused_with_the_numbers():
     engine = make_engine(FakeBackend(pages=5, max_context=4096))
-    with pytest.raises(CapacityError, match=r"101 tokens of text.*hold 64"):
+    with pytest.raises(StepRefused, match=r"101 tokens of text.*hold 64"):
         submit(engine, engine.open(), text("z" * 101), gen())
     with pytest.raises(CapacityError, match=r"prompt has 64 tokens.*hold 64"):
         run(engine, text("z" * 63), gen())
@@ -350,8 +351,10 @@ def test_arguments_out_of_range_are_refused_at_submit():
         (Select("s", ("a", "b", "a")), "'a' twice"),
         (Append((Piece("two words", "special"),)), "one special token"),
     ]:
-        with pytest.raises(ValueError, match=message):
-            submit(engine, sequence, bad)
+        with pytest.raises(StepRefused, match=message) as refused:
+            submit(engine, sequence, text("a"), bad)
+        assert refused.value.step == 1
+        assert isinstance(refused.value.error, ValueError)
     with pytest.raises(ValueError, match="at least one branch"):
         engine.fork(sequence, 0)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from sglite.errors import CancelledError, GrammarError, ModelError
+from sglite.runtime.engines.base import StepRefused
 from sglite.runtime.engines.scripted import ScriptedEngine
 from sglite.runtime.segment import (
     Append,
@@ -88,7 +89,7 @@ def test_special_tokens_come_from_templates_and_special_pieces_alone(
     )
     done = events_of(engine, engine.open(), Append(pieces))[-1]
     assert done == SegmentDone((257, *b"u\n", *b"<|im_end|>", 258))
-    with pytest.raises(ValueError, match="no special token"):
+    with pytest.raises(StepRefused, match="no special token"):
         engine.submit(engine.open(), Segment((Append((Piece("<|x|>", "special"),)),)), print)
 
 
@@ -218,8 +219,11 @@ def test_shutdown_ends_everything_with_an_event() -> None:
 
 
 def test_a_constraint_that_cannot_be_compiled_is_refused_at_once(engine: ScriptedEngine) -> None:
-    with pytest.raises(GrammarError):
-        engine.submit(engine.open(), Segment((Gen("x", constraint=regex("(")),)), print)
+    steps = (text("a"), Gen("x"), Gen("x", constraint=regex("(")), Gen("x"))
+    with pytest.raises(StepRefused) as refused:
+        engine.submit(engine.open(), Segment(steps), print)
+    assert refused.value.step == 2
+    assert isinstance(refused.value.error, GrammarError)
 
 
 def test_the_vocabulary_has_every_byte(engine: ScriptedEngine) -> None:

@@ -38,6 +38,22 @@ def test_the_installed_command_says_what_is_wrong() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_help_says_everything_in_whole_lines() -> None:
+    assert "..." not in _run("--help")[1].replace("[ARGS]...", "")
+    _, out, _ = _run("pull", "--help")
+    assert "smollm2         98 MB, Apache-2.0\n" in out
+    assert "gemma3-270m    253 MB, Gemma Terms of Use\n" in out
+    assert "SGLITE_CACHE" in out
+
+
+def test_the_module_runs_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sglite", "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: sglite [OPTIONS]")
+    assert "pull" in done.stdout
+
+
 @pytest.mark.model
 def test_pull_prints_the_path(smollm2_path: Path) -> None:
     assert _run("pull", "smollm2") == (0, f"{smollm2_path}\n", "")

@@ -112,3 +112,10 @@ def test_wrong_arguments_are_refused() -> None:
         sgl.Model("smollm2", script={"x": "y"})
     with pytest.raises(TypeError, match=r"sgl\.Model"):
         sgl.use("smollm2")  # type: ignore[arg-type]
+
+
+def test_what_is_in_use_says_its_name() -> None:
+    with sgl.Model("tiny", backend="scripted") as model, sgl.use(model):
+        used = sgl.use(model)
+        assert repr(used) == "<using tiny>"
+        used.__exit__()

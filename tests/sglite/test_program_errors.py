@@ -153,14 +153,32 @@ def test_a_dead_engine_fails_the_read(scripted: MakeScripted) -> None:
 def test_a_refused_segment_names_the_hole(scripted: MakeScripted) -> None:
     @sgl.function
     def program(s: sgl.State) -> None:
-        s += "x" + sgl.gen("free")
+        s += "x" + sgl.gen("free") + sgl.gen("good", regex="a")
         s += sgl.gen("bad", regex="(")  # here
+        s += sgl.gen("after", regex="b")
 
     scripted()
-    with pytest.raises(sgl.ProgramError, match=r"gen\('bad'\) was refused") as caught:
+    with pytest.raises(sgl.ProgramError, match=r"^gen\('bad'\) was refused: a group") as caught:
         program.run()
     assert caught.value.line == line_of(program, "# here")
     assert isinstance(caught.value.__cause__, sgl.GrammarError)
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_an_unknown_special_token_is_named_with_its_line(
+    scripted: MakeScripted, forked: bool
+) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        s += sgl.special("<|im_end|>") + sgl.gen("x") + sgl.special("<|im_start|>")
+        branch = s.fork(1)[0] if forked else s
+        branch += sgl.special("<|foo|>")  # here
+        branch += sgl.gen("y", regex="a")
+
+    scripted()
+    with pytest.raises(sgl.ProgramError, match=r"special\('<\|foo\|>'\) was refused") as caught:
+        program.run()
+    assert caught.value.line == line_of(program, "# here")
 
 
 def test_a_value_that_its_type_refuses_is_an_error(scripted: MakeScripted) -> None:

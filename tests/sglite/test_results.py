@@ -72,7 +72,7 @@ def test_a_row_without_that_variable_says_what_it_has(scripted: MakeScripted) ->
     assert repr(row) == "<Result row=0 known='<known>'>"
 
 
-def test_a_failed_row_raises_its_error(scripted: MakeScripted) -> None:
+def test_a_failed_row_keeps_what_there_was_and_raises_for_the_rest(scripted: MakeScripted) -> None:
     @sgl.function
     def program(s: sgl.State, ok: bool) -> None:
         s += "ab" + sgl.gen("x")
@@ -83,18 +83,62 @@ def test_a_failed_row_raises_its_error(scripted: MakeScripted) -> None:
     scripted()
     row = program.run_batch([{"ok": False}], errors="return")[0]
     assert "no" in repr(row)
-    for read in (
-        lambda: row["x"],
-        row.text,
-        row.messages,
-        lambda: row.variables,
-        lambda: row.returned,
-        lambda: row.ids,
-    ):
+    assert row.text() == "ab<x>"
+    assert row.variables == {"x": row["x"]} == {"x": "<x>"}
+    assert [row.meta("x")] == row.metas("x")
+    for read in (lambda: row["other"], lambda: row.returned, lambda: row.ids):
         with pytest.raises(sgl.ProgramError, match="ValueError: no"):
             read()
     assert row.usage.prompt_tokens == 2  # what was computed was computed
     assert [type(node).__name__ for node in row.graph.nodes] == ["Literal", "Gen"]
+
+
+def test_a_failed_row_has_the_holes_before_the_failure(scripted: MakeScripted) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        s += sgl.user("Q:" + sgl.gen("a"))
+        s += sgl.assistant("n" + sgl.gen("n", int) + "," + sgl.gen("n", int) + sgl.gen("late"))
+        s += sgl.user("more")
+
+    scripted({"n": ["1", "x"]})
+    row = program.run_batch([{}], errors="return")[0]
+    assert row.variables == {"a": "<a>"}
+    assert (row.all("n"), [meta.text for meta in row.metas("n")]) == ([1], ["1"])
+    assert row.text().endswith("assistant\nn1,")
+    assert row.messages() == [
+        {"role": "user", "content": "Q:<a>"},
+        {"role": "assistant", "content": "n1,"},
+    ]
+    assert row.metas("late") == []
+    for read in (lambda: row["n"], lambda: row.meta("n"), lambda: row["late"]):
+        with pytest.raises(sgl.ProgramError, match="does not match") as caught:
+            read()
+        assert caught.value is row.error
+
+
+def test_a_failed_row_has_what_its_branches_wrote(scripted: MakeScripted) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        branches = s.fork(2)
+        for branch in branches:
+            branch += sgl.gen("x", int)
+        s.join(branches)
+
+    scripted({"x": ["1", "no"]})
+    row = program.run_batch([{}], errors="return")[0]
+    assert row.all("x") == [1]
+    assert row.variables == {}
+    with pytest.raises(sgl.ProgramError, match="does not match"):
+        row["x"]
+
+
+def test_a_hole_is_shown_shortly(scripted: MakeScripted) -> None:
+    program = sgl.function(lambda s: s.__iadd__(sgl.gen("x") + sgl.gen("y")))
+    scripted({"x": "long " * 20, "y": "1"})
+    row = program.run()
+    shown = f"{'long ' * 9}..."
+    assert repr(row.meta("x")) == f"<hole 'x' {shown!r} finish='eos' 100 tokens>"
+    assert repr(row.meta("y")) == "<hole 'y' '1' finish='eos' 1 token>"
 
 
 def test_results_outlive_their_model(scripted: MakeScripted) -> None:
@@ -127,7 +171,7 @@ def test_the_graph_prints_as_a_tree_and_is_json(scripted: MakeScripted) -> None:
     lines = [line.split("  (line")[0] for line in str(graph).splitlines()]
     assert lines == [
         "text 'Long Long Long Long Long Long Long Long Long ...'",
-        "gen('n'): regex '-?(0|[1-9][0-9]*)'",
+        "gen('n'): regex '-?(0|[1-9][0-9]{0,17})'",
         "user()",
         "  select('l'): 'a, b'",
         "call of other",

@@ -6,6 +6,8 @@ import enum
 import json
 import random
 import re
+import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -67,8 +69,8 @@ def parsed(annotation: Any, text: str) -> Any:
 @pytest.mark.parametrize(
     ("annotation", "strategy", "write"),
     [
-        (int, st.integers(), str),
-        (float, st.floats(allow_nan=False, allow_infinity=False), repr),
+        (int, st.integers(1 - 10**18, 10**18 - 1), str),
+        (float, st.floats(allow_nan=False, allow_infinity=False), "{:.16e}".format),
         (bool, st.booleans(), lambda b: str(b).lower()),
         (date, st.dates(min_value=date(1000, 1, 1)), date.isoformat),
         (time, st.times().map(lambda t: t.replace(microsecond=0)), time.isoformat),
@@ -95,8 +97,9 @@ def test_values_survive_text(annotation: Any, strategy: Any, write: Any) -> None
 @pytest.mark.parametrize(
     ("annotation", "texts"),
     [
-        (int, ["", "01", "+1", "1.0", "-", " 1", "1e3"]),
-        (float, ["", ".5", "5.", "1e", "nan", "inf", "--1"]),
+        (int, ["", "01", "+1", "1.0", "-", " 1", "1e3", "1" * 19]),
+        (float, ["", ".5", "5.", "1e", "nan", "inf", "--1", "1" * 18, "0." + "1" * 18, "1e0000"]),
+        (Decimal, ["1e3", "1" * 18, "0." + "1" * 18]),
         (bool, ["True", "yes", ""]),
         (time, ["24:00:00", "7:00:00", "07:60:00"]),
         (UUID, [str(uuid4()).upper() + "0"]),
@@ -163,6 +166,45 @@ def test_structures_are_json(annotation: Any, text: str, value: Any) -> None:
     jsonschema.validate(json.loads(text), json.loads(made.constraint.source))
     assert made.parse(text) == value
     assert made is value_type(annotation)  # derived once
+
+
+class Base(typing.TypedDict, total=False):
+    a: typing.Required[int]
+    b: str
+
+
+class Derived(Base):
+    c: typing.NotRequired[list[Base]]
+    d: Base | None
+    e: Optional[dict[str, Derived]]  # noqa: UP045 (users write it)
+
+
+@pytest.mark.parametrize("written_in", [Derived, list[Derived], Annotated[Derived, "x"]])
+def test_typed_dicts_of_typing_keep_what_is_required(written_in: Any) -> None:
+    made = value_type(written_in)
+    assert made.constraint is not None
+    assert made.parse is not None
+    validator = jsonschema.Draft202012Validator(json.loads(made.constraint.source))
+    base = {"a": 1, "b": "x"}
+    good: list[dict[str, Any]] = [
+        {"a": 1, "d": None, "e": None},
+        {"a": 1, "b": "x", "c": [base, {"a": 2}], "d": base, "e": None},
+        {"a": 1, "d": {"a": 3}, "e": {"k": {"a": 4, "d": None, "e": {}}}},
+    ]
+    bad: list[dict[str, Any]] = [
+        {"d": None, "e": None},
+        {"a": 1, "e": None},
+        {"a": 1, "d": {"b": "x"}, "e": None},
+        {"a": 1, "d": None, "e": {"k": {"a": 4}}},
+        {"a": 1, "d": None, "e": None, "f": 1},
+    ]
+    many = written_in == list[Derived]
+    for value in good:
+        whole = [value] if many else value
+        assert validator.is_valid(whole)
+        assert made.parse(json.dumps(whole)) == whole
+    for value in bad:
+        assert not validator.is_valid([value] if many else value)
 
 
 def test_properties_keep_the_order_in_which_they_were_declared() -> None:
@@ -248,6 +290,8 @@ class Empty(enum.Enum):
         (Empty, "no members"),
         (object(), "not a type"),
         (type("Plain", (), {}), "cannot be the type of a hole"),
+        (Callable[[int], int], "cannot be the type of a hole: [^\n]*$"),
+        (complex, r"complex cannot .* use tuple\[float, float\]"),
     ],
 )
 def test_what_is_no_type_is_refused_by_name(annotation: Any, message: str) -> None:
