@@ -1,8 +1,9 @@
 """Schemas taken apart: what holds at a value is a conjunction of schemas; combining keywords
-(`$ref`, `allOf`, `anyOf`, `oneOf`) are resolved into alternatives of plain conjunctions.
+(`$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if` and the like) are resolved into alternatives of
+plain conjunctions. Alternatives may overlap: only their union counts.
 
-Since a conjunction is a set of places in one document, there are finitely many of them, and
-recursion ends by itself.
+Since a conjunction is a set of places in one document, or of what derives from them, there are
+finitely many of them, and recursion ends by itself.
 """
 
 from __future__ import annotations

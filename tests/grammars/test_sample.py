@@ -14,7 +14,7 @@ import pytest
 from judging import SHARED, Case, judge
 
 SAMPLE = SHARED / "cases" / "maskbench_sample.jsonl.gz"
-SAMPLE_COMPILED = 392
+SAMPLE_COMPILED = 393
 
 SUITE = os.environ.get("SGLITE_JSON_SCHEMA_SUITE", "")
 SUITE_RIGHT = 1050
