@@ -22,7 +22,7 @@ from sglite.grammars.schema.texts import key_pattern
 from sglite.grammars.schema.unevaluated import UNEVALUATED, closed, silent
 from sglite.grammars.schema.values import holds
 
-MAX_BRANCHES = 4096
+MAX_BRANCHES = 1024
 MAX_PATTERNS = 6
 
 Conjunction = tuple[Place, ...]

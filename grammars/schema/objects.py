@@ -59,7 +59,7 @@ class Objects:
         highs = [h for p in plain if (h := keywords.count(p, "maxProperties")) is not None]
         wanted = [w for p in plain if (w := keywords.some_key(p))]
         if wanted:
-            if low > 0 or highs:
+            if low > 1 or highs:  # a key that is demanded is one already
                 self._refuse_demand("a number of properties", plain)
             return self._demanded(
                 names,
