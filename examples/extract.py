@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -25,7 +24,6 @@ class Order(BaseModel):
     customer: str = Field(max_length=40)
     quantity: int = Field(ge=1, le=999)
     article: str = Field(max_length=40)
-    payment: Literal["paid", "open"]
 
 
 # Letters with their records: a small model learns from them what we want.
@@ -36,14 +34,12 @@ SAMPLES = {
         customer="Erik Lund",
         quantity=9,
         article="garden chair Luna",
-        payment="paid",
     ),
     "Order WD-11206: one oak table T2. I pay when it is here. Maria Costa": Order(
         order_number="WD-11206",
         customer="Maria Costa",
         quantity=1,
         article="oak table T2",
-        payment="open",
     ),
     "Dear Sirs, I confirm our order FT-55310 of 18 towels. I sent you the money yesterday. "
     "Kenji Mori": Order(
@@ -51,7 +47,6 @@ SAMPLES = {
         customer="Kenji Mori",
         quantity=18,
         article="towel",
-        payment="paid",
     ),
 }
 

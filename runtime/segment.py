@@ -123,14 +123,14 @@ class Usage:
 class HoleResult:
     """What came out of one hole.
 
-    text: the value without the healed prefix. ids: the generated ids as they stand in the state.
-    finish: "stop" and "until" before such a text, "grammar" where nothing more can come, "eos" at
-    an end-of-turn or stop id and where the end outcome of a constrained hole without `until` was
-    drawn, "length" after max_tokens, "context" where the context is full, "select" for a choice.
-    logprobs: natural-log probability of each id under the distribution it was drawn from (masked,
-    before temperature), 0.0 for a forced id. distribution: for select, choice -> probability, in
-    the order of the choices, summing to 1. stop: the stop or until text that ended it. times:
-    time.monotonic() seconds.
+    text: what was written, without the healed prefix. ids: the generated ids as they stand in the
+    state. finish: "stop" and "until" before such a text, "grammar" where nothing more can come,
+    "eos" at an end-of-turn or stop id and where the end outcome of a constrained hole without
+    `until` was drawn, "length" after max_tokens, "context" where the context is full, "select" for
+    a choice. logprobs: natural-log probability of each id under the distribution it was drawn from
+    (masked, before temperature), 0.0 for a forced id. distribution: for select, choice ->
+    probability, in the order of the choices, summing to 1. stop: the stop or until text that ended
+    it. times: time.monotonic() seconds.
     """
 
     name: str

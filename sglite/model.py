@@ -22,7 +22,7 @@ class Model:
 
     `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`; a known name is
     fetched on first use. `threads` None: one per core. `context`: most tokens of one sequence,
-    None: what the model was made for. `kv_memory` in bytes, None: a share of the machine's.
+    None: what the model was made for. `kv_memory` in bytes, None: 1 GiB or less.
     `prefix_cache` False computes every prompt anew.
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list

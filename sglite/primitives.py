@@ -39,7 +39,8 @@ def gen(
 
     - `type`: `str` (free text), `int`, `float`, `bool`, `Literal[...]`, an Enum, `date`, `time`,
       `datetime`, `UUID`, `Decimal` as plain text; dataclasses, TypedDicts, pydantic models, lists,
-      dicts, tuples and unions as JSON. The value is an object of that type.
+      dicts, tuples and unions as JSON. The value is an object of that type. Before one that is
+      plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict or text (the value is plain data), or a type, written as JSON.
     - `grammar`: a grammar text in GBNF, or a `Constraint` for another format.

@@ -202,6 +202,7 @@ class Launch:
         return returned
 
     def _body(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        self.program._bind(args, kwargs)  # rows of a batch come here unchecked
         state = State(run, lambda: self.model.chat)
         returned = self.program.body(state, *args, **kwargs)
         state._end()

@@ -102,7 +102,7 @@ class StepThread {
         const float* y = nullptr;
         const float* post = nullptr;
         const int32_t* chosen = nullptr;  // the token of x that each token of x_out is, if not all
-        Need need;
+        Need need = {};
     };
 
     void advance(const Advance& a, int token, float* x_out, const Input& in) const {

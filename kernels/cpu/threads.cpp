@@ -19,7 +19,8 @@
 namespace sglite {
 namespace {
 
-constexpr int kSpins = 4000;  // some 50 microseconds, far above the usual wait
+constexpr int kFirstSpins = 100;  // a microsecond or two, the usual wait
+constexpr int kSpins = 4000;      // some 50 microseconds, far above it
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -72,14 +73,18 @@ void ThreadPool::Gate::advance() {
     if (sleepers.load() > 0) wake_all(number);
 }
 
-void ThreadPool::Gate::wait_beyond(uint32_t passed, int spins) {
-    for (int i = 0; i < spins; ++i) {
-        if (number.load(std::memory_order_acquire) != passed) return;
-        relax();
-    }
+void ThreadPool::Gate::sleep(uint32_t passed) {
     sleepers.fetch_add(1);
     while (number.load() == passed) sleep_while(number, passed);
     sleepers.fetch_sub(1);
+}
+
+bool ThreadPool::Gate::spin(uint32_t passed, int spins) const {
+    for (int i = 0; i < spins; ++i) {
+        if (number.load(std::memory_order_acquire) != passed) return true;
+        relax();
+    }
+    return false;
 }
 
 ThreadPool::ThreadPool(int threads)
@@ -123,7 +128,7 @@ void ThreadPool::start(const Job& job) {
 
 void ThreadPool::work(int thread) {
     for (uint32_t seen = 0;;) {
-        call_.wait_beyond(seen, 0);
+        call_.sleep(seen);
         Job job;
         uint32_t first;
         {
@@ -182,7 +187,10 @@ void Phases::leave() {
         }
         pool_.phase_.advance();
     } else {
-        pool_.phase_.wait_beyond(phase_, blocks_another() ? 0 : kSpins);
+        ThreadPool::Gate& gate = pool_.phase_;
+        if (!gate.spin(phase_, kFirstSpins) && (blocks_another() || !gate.spin(phase_, kSpins))) {
+            gate.sleep(phase_);
+        }
     }
     ++phase_;
 }

@@ -75,7 +75,9 @@ class ThreadPool {
         std::atomic<uint32_t> number{0};
         std::atomic<int> sleepers{0};
         void advance();
-        void wait_beyond(uint32_t passed, int spins);
+        // Both wait for another number than `passed`; spin gives up after `spins` looks.
+        bool spin(uint32_t passed, int spins) const;
+        void sleep(uint32_t passed);
     };
     struct alignas(64) Share {
         // Of the chunks that a thread claims before it helps others: phase << 32 | how many are

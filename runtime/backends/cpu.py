@@ -6,8 +6,9 @@ It knows nothing of sequences, of who owns a page, or of how a file is read.
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,24 @@ def _cgroup_quotas() -> Iterator[int]:
                 yield max(1, int(quota) // int(period))
         except (OSError, ValueError, ZeroDivisionError):
             continue  # no such file, or one that says nothing of a quota
+
+
+def _let_go(arrays: Iterable[npt.NDArray[np.uint8]]) -> None:
+    """Give the pages of a mapped file back to the system, which reads again what is used again.
+
+    The weights have been copied, so all but some rows of the embedding would lie there twice.
+    """
+    maps: dict[int, mmap.mmap] = {}
+    for array in arrays:
+        buffer: object = array.base
+        # A writable mapping may hold what its file does not.
+        if isinstance(buffer, memoryview) and buffer.readonly:
+            owner: object = buffer.obj
+            if isinstance(owner, mmap.mmap):
+                maps[id(owner)] = owner
+    for mapping in maps.values():
+        if hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_DONTNEED)
 
 
 class CpuBackend(Backend):
@@ -125,6 +144,7 @@ class CpuBackend(Backend):
             )
         except ValueError as error:
             raise ModelError(f"{gguf.path}: {error}") from error
+        _let_go(data for _, _, _, data in tensors)
         self.isa = self._model.isa
         self.threads = threads
         self.vocab_size = config.vocab_size

@@ -22,7 +22,6 @@ ORDER = {
     "customer": "I",
     "quantity": 24,
     "article": "p",
-    "payment": "open",
 }
 
 

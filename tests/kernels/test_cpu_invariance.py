@@ -14,7 +14,7 @@ from sglite.kernels import _cpu
 from sglite.runtime.backends.cpu import CpuBackend
 from sglite.runtime.models.config import ModelConfig
 from sglite.runtime.models.ggml_types import GGMLType
-from sglite.runtime.plan import PAGE_SIZE
+from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 ISAS = _cpu.available_isas()
 CONFIGS = {"llama": models.llama(), "gemma": models.gemma()}
@@ -128,6 +128,28 @@ def test_every_tile_size(
     expected = np.concatenate([run([token]) for token in tokens])
     for size in range(2, 35):
         assert np.array_equal(run(tokens[:size]), expected[:size])
+
+
+def test_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch, model: Model) -> None:
+    """Threads that come late to a step, or a step too late, change nothing."""
+    monkeypatch.setenv("SGLITE_ISA", model.backends[1].isa)
+    rng = np.random.default_rng()
+    backend = CpuBackend(
+        model.file,  # type: ignore[arg-type]
+        model.config,
+        threads=8,
+        pages=PAGES,
+    )
+    tokens = rng.integers(0, model.config.vocab_size, 40).tolist()
+
+    def plan(size: int) -> StepPlan:
+        return models.make_plan(
+            [models.Row([token], 0, [i], 1) for i, token in enumerate(tokens)][:size]
+        )
+
+    expected = model.backends[1].forward(plan(len(tokens))).copy()
+    for size in rng.choice([1, 2, 4, 5, 9, 40], 150):
+        assert np.array_equal(backend.forward(plan(size)), expected[:size])
 
 
 def test_copied_pages(model: Model) -> None:

@@ -84,9 +84,9 @@ def test_untouched_pages_cost_nothing(smollm2_path: Path) -> None:
     before = resident_bytes()
     made = CpuBackend(gguf, config, threads=1, pages=50_000)  # 17 GB of KV
     made.forward(plan_of([1, 2, 3], 0, [49_999], [2]))
-    assert resident_bytes() - before < 400e6
+    assert resident_bytes() - before < 200e6  # the packed weights, and little of the file
     made.close()
-    assert resident_bytes() - before < 150e6  # what is left is the file's mapping
+    assert resident_bytes() - before < 40e6
     made.close()
     with pytest.raises(ValueError, match="closed"):
         made.forward(plan_of([1], 0, [0], [0]))

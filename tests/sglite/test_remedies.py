@@ -107,6 +107,13 @@ def test_a_slip_in_a_program_is_named_with_what_to_write(
     assert caught.value.filename == __file__
 
 
+def test_a_row_with_a_wrong_argument_says_so(scripted: MakeScripted) -> None:
+    scripted()
+    good, bad = letter_of.run_batch([{"letter": "a"}, {"leter": "a"}], errors="return")
+    assert good["x"] == "<x>"
+    assert "no argument 'leter', did you mean 'letter'?" in str(bad.error)
+
+
 def test_the_decorator_may_have_parentheses(scripted: MakeScripted) -> None:
     @sgl.function()
     def program(s: sgl.State) -> None:
