@@ -79,13 +79,10 @@ _UNSUPPORTED = frozenset(
         "$recursiveRef",
         "disallow",
         "extends",
-        NOT_TEXT,
-        NOT_WORDS,
-        NOT_MULTIPLE,
-        CONTAINS,
-        SOME_KEY,
     ]
 )
+
+_DERIVED = frozenset([NOT_TEXT, NOT_WORDS, NOT_MULTIPLE, CONTAINS, SOME_KEY])
 
 
 # The keywords that came after each draft; there they are annotations without meaning.
@@ -172,7 +169,7 @@ def schema_at(pointer: str, value: Any, mark: str = "", draft: str = "") -> Plac
     place = Place(pointer, value, mark, draft)
     if isinstance(value, dict):
         for keyword in value:
-            if keyword in _UNSUPPORTED:
+            if keyword in _UNSUPPORTED or keyword in _DERIVED:
                 raise GrammarError(
                     f"keyword {keyword!r} is not supported; remove it or state the constraint "
                     "in another way",
