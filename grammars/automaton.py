@@ -164,6 +164,26 @@ class Not:
         return state is _LOST or not self._inner.accepts(state)
 
 
+class Both:
+    """The texts that all of several machines accept, as one machine."""
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        self._machines = machines
+
+    def sets(self) -> Iterable[Ranges]:
+        return [ranges for machine in self._machines for ranges in machine.sets()]
+
+    def start(self) -> Hashable:
+        return tuple(machine.start() for machine in self._machines)
+
+    def step(self, state: tuple[Any, ...], code: int) -> Hashable | None:
+        after = tuple(m.step(s, code) for m, s in zip(self._machines, state, strict=True))
+        return None if None in after else after
+
+    def accepts(self, state: tuple[Any, ...]) -> bool:
+        return all(m.accepts(s) for m, s in zip(self._machines, state, strict=True))
+
+
 class OtherThan:
     """Every text but the given ones."""
 
@@ -185,6 +205,27 @@ class OtherThan:
 
     def accepts(self, state: str) -> bool:
         return state not in self._words
+
+
+class OneOf:
+    """One of the given texts."""
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = frozenset(words)
+        self._starts = {word[:i] for word in self._words for i in range(len(word) + 1)}
+
+    def sets(self) -> Iterable[Ranges]:
+        return [((ord(c), ord(c)),) for c in {c for word in self._words for c in word}]
+
+    def start(self) -> Hashable:
+        return ""
+
+    def step(self, state: str, code: int) -> Hashable | None:
+        longer = state + chr(code)
+        return longer if longer in self._starts else None
+
+    def accepts(self, state: str) -> bool:
+        return state in self._words
 
 
 _LOST: Hashable = object()
@@ -224,7 +265,7 @@ def explore(machines: Sequence[Machine]) -> Automaton:
                     )
             targets.setdefault(numbers[after], []).append(part)
         for to, sets in targets.items():
-            edges.append((number, to, characters.union(*sets)))
+            edges.append((number, to, sets[0] if len(sets) == 1 else characters.union(*sets)))
     return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))
 
 

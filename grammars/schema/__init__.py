@@ -10,7 +10,7 @@ from sglite.grammars import _native
 from sglite.grammars.matcher import Grammar, build
 from sglite.grammars.refusals import refusals
 from sglite.grammars.schema.compiler import Compiler
-from sglite.grammars.schema.document import Document
+from sglite.grammars.schema.references import Document
 from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
 from sglite.grammars.vocabulary import Vocabulary
 
@@ -30,11 +30,11 @@ def compile_json_schema(
     runs of up to 32 JSON whitespace characters between the tokens of JSON. spelling "canonical":
     strings as `json.dumps(ensure_ascii=False)` writes them, integers without fraction or exponent;
     "any": every JSON spelling of strings, integers also with a fraction of zeros. Numbers under a
-    bound have no exponent.
+    bound or `multipleOf` have no exponent. `$schema` selects a draft; without it, 2020-12.
 
-    Raises GrammarError, with the JSON pointer of the place, for keywords and formats that are not
-    supported (never ignored), for wrong values of keywords, and for a schema that no value
-    satisfies; ValueError for an unknown option.
+    Raises GrammarError, with the JSON pointer of the place, for keywords, formats and combinations
+    of them that are not supported (never ignored), for wrong values of keywords, and for a schema
+    that no value satisfies; ValueError for an unknown option.
     """
     for name, value, known in (
         ("property_order", property_order, PropertyOrder),

@@ -5,19 +5,25 @@ The front end of the native builder; knows the meaning of schemas, not of tokens
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from sglite.errors import GrammarError
 from sglite.grammars._native import Builder
-from sglite.grammars.automaton import Length, Machine, OtherThan, Pattern, explore
+from sglite.grammars.automaton import Length, Machine, Pattern, explore
 from sglite.grammars.characters import ANY
 from sglite.grammars.lowering import Spelling, lower_automaton, lower_full, lower_search
 from sglite.grammars.schema import keywords
-from sglite.grammars.schema.branches import Branches, Conjunction, conjunction_of, text_patterns
-from sglite.grammars.schema.document import ASSERTIONS, COMBINING, Document, Place
-from sglite.grammars.schema.numbers import between
+from sglite.grammars.schema.arrays import Arrays
+from sglite.grammars.schema.branches import Branches, Conjunction
+from sglite.grammars.schema.document import ASSERTIONS, COMBINING, Place
+from sglite.grammars.schema.numbers import Divisor, between
+from sglite.grammars.schema.objects import Objects
+from sglite.grammars.schema.references import Document
 from sglite.grammars.schema.style import Style
+from sglite.grammars.schema.texts import further_machines, text_patterns
+from sglite.grammars.schema.values import divisors
 
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"
 _INTEGER = r"-?(?:0|[1-9][0-9]*)"
@@ -32,6 +38,8 @@ class Compiler:
         self._document = document
         self._builder = builder
         self._style = style
+        self._arrays = Arrays(self._branches, builder, style, self.value, self._listed)
+        self._objects = Objects(self._branches, builder, style, self.value)
         self._rules: dict[frozenset[Place], int] = {}
         self._open: list[tuple[int, Conjunction]] = []
 
@@ -73,9 +81,9 @@ class Compiler:
         if combining == {"$ref"}:
             return [self._target(place)]
         if combining == {"oneOf"}:
-            self._branches.check_disjoint(place)
-        if len(combining) == 1 and combining <= {"anyOf", "oneOf"}:
-            return keywords.branches(place, *combining)
+            return self._branches.one_of(place)
+        if combining == {"anyOf"}:
+            return keywords.branches(place, "anyOf")
         return None
 
     def _target(self, place: Place) -> Place:
@@ -101,34 +109,43 @@ class Compiler:
             "boolean": lambda: self._builder.choice(
                 [self._style.scalar(True), self._style.scalar(False)]
             ),
-            "integer": lambda: self._number(plain, whole=True),
-            "number": lambda: self._number(plain, whole=False),
+            "integer": lambda: self._number(plain, {"integer", "fraction"} & allowed),
             "string": lambda: self._style.quoted(self._content(plain)),
-            "array": lambda: self._array(plain),
-            "object": lambda: self._object(plain),
+            "array": lambda: self._arrays.lay(plain),
+            "object": lambda: self._objects.lay(plain),
         }
         allowed = self._branches.types(plain)
+        if "fraction" in allowed:
+            makers["fraction"] = makers.pop("integer")
         return self._builder.choice([make() for name, make in makers.items() if name in allowed])
 
     def _listed(self, value: Any) -> int:
         if isinstance(value, list):
-            return self._write_array([self._listed(v) for v in value], None, len(value), None)
+            return self._arrays.write([self._listed(v) for v in value], None, len(value), None)
         if isinstance(value, dict):
-            members = [(self._key(name), self._listed(v), True) for name, v in value.items()]
-            return self._write_object(members, [])
+            return self._objects.listed([(n, self._listed(v)) for n, v in value.items()])
         return self._style.scalar(value)
 
     # Numbers
 
-    def _number(self, plain: Conjunction, *, whole: bool) -> int:
+    def _number(self, plain: Conjunction, kinds: set[str]) -> int:
+        """Numbers that are integers, fractions (that is, no integers) or both."""
+        whole = "fraction" not in kinds
+        needed = [d for place in plain for d in divisors(place)]
+        if "integer" not in kinds:
+            needed.append(Divisor(Decimal(1), negated=True))
         lows, highs = zip(*map(keywords.bounds, plain), strict=True) if plain else ((), ())
         low = max((b for b in lows if b), default=None)
         # Of equal upper bounds the excluded one is tighter.
         high = min((b for b in highs if b), key=lambda b: (b[0], not b[1]), default=None)
-        if low is None and high is None:
+        if low is None and high is None and not needed:
             any_integer = _INTEGER_ANY if self._style.any_spelling else _INTEGER
             return self._style.pattern(any_integer if whole else _NUMBER)
-        automaton = between(low, high, whole=whole, zeros=whole and self._style.any_spelling)
+        zeros = whole and self._style.any_spelling
+        try:
+            automaton = between(low, high, whole=whole, zeros=zeros, divisors=needed)
+        except GrammarError as error:
+            raise GrammarError(error.reason, plain[0].pointer) from None
         return lower_automaton(self._builder, automaton, Spelling.UTF8)
 
     # Strings
@@ -140,139 +157,18 @@ class Compiler:
         highs = [h for p in plain if (h := keywords.count(p, "maxLength")) is not None]
         high = min(highs, default=None)
         trees = [found for place in plain for found in text_patterns(place)]
-        if not trees:
+        further = [machine for place in plain for machine in further_machines(place)]
+        if not trees and not further:
             if high is not None and high < low:
                 return builder.choice([])
             part = builder.characters(ANY, spelling)
             return builder.repeat(part, low, -1 if high is None else high)
-        if len(trees) == 1 and low == 0 and high is None:
+        if len(trees) == 1 and low == 0 and high is None and not further:
             tree, search = trees[0]
             return (lower_search if search else lower_full)(builder, tree, spelling)
         machines: list[Machine] = [Pattern(tree, search=search) for tree, search in trees]
         try:
-            automaton = explore([*machines, Length(low, high)])
+            automaton = explore([*machines, *further, Length(low, high)])
         except GrammarError as error:
             raise GrammarError(error.reason, plain[0].pointer) from None
         return lower_automaton(builder, automaton, spelling)
-
-    # Arrays
-
-    def _array(self, plain: Conjunction) -> int:
-        low = max((keywords.count(p, "minItems") or 0 for p in plain), default=0)
-        highs = [h for p in plain if (h := keywords.count(p, "maxItems")) is not None]
-        split = [keywords.items(place) for place in plain]
-        longest = max((len(first) for first, _ in split), default=0)
-        positions: list[Conjunction] = []
-        for i in range(longest + 1):  # the last one stands for all that follow
-            places = [first[i] if i < len(first) else rest for first, rest in split]
-            positions.append(conjunction_of(places))
-        first = [self.value(c) for c in positions[:-1]]
-        return self._write_array(first, self.value(positions[-1]), low, min(highs, default=None))
-
-    def _write_array(self, first: list[int], rest: int | None, low: int, high: int | None) -> int:
-        """An array of the `first` items, then any number of `rest` (None: no more)."""
-        builder, comma = self._builder, self._style.comma
-        if rest is None:
-            high = len(first) if high is None else min(high, len(first))
-        if high is not None and high < low:
-            return builder.choice([])
-        nothing = builder.literal(b"")
-        count = len(first) + 1 if rest is not None else len(first)
-        items = [*first, rest] if rest is not None else list(first)
-        tail = nothing
-        if rest is not None:
-            most = -1 if high is None else max(high - count, 0)
-            least = max(low - count, 0)
-            if most < 0 or most >= least:
-                tail = builder.repeat(builder.sequence([comma, rest]), least, most)
-        for i in reversed(range(count)):
-            if high is not None and i >= high:
-                tail = nothing
-                continue
-            step = [items[i], tail] if i == 0 else [comma, items[i], tail]
-            tail = builder.sequence(step)
-            if i >= low:
-                tail = builder.choice([nothing, tail])
-        return builder.sequence([self._style.open_array, tail, self._style.close_array])
-
-    # Objects
-
-    def _object(self, plain: Conjunction) -> int:
-        required = list(dict.fromkeys(n for p in plain for n in keywords.names(p, "required")))
-        declared = list(dict.fromkeys(n for p in plain for n in keywords.properties(p)))
-        members = []
-        for name in [*declared, *(n for n in required if n not in declared)]:
-            held = self._branches.property(plain, name)
-            if any(place.schema is False for place in held):
-                if name in required:
-                    return self._builder.choice([])
-                continue
-            members.append((self._key(name), self.value(held), name in required))
-        names = {*declared, *required}
-        extra = [
-            (
-                self._other_key([*machines, OtherThan(names)] if names else machines),
-                self.value(held),
-            )
-            for machines, held in self._branches.other_properties(plain)
-            if not any(place.schema is False for place in held)
-        ]
-        return self._write_object(members, extra)
-
-    def _key(self, name: str) -> int:
-        return self._style.string(name)
-
-    def _other_key(self, machines: list[Machine]) -> int:
-        """A key that all of the machines accept, compared after unescaping."""
-        builder, spelling = self._builder, self._style.inside
-        if not machines:
-            return self._style.quoted(builder.repeat(builder.characters(ANY, spelling), 0, -1))
-        return self._style.quoted(lower_automaton(builder, explore(machines), spelling))
-
-    def _write_object(
-        self, members: Sequence[tuple[int, int, bool]], extra: Sequence[tuple[int, int]]
-    ) -> int:
-        """An object of (key, value, required) members and any number of extra ones."""
-        builder, style = self._builder, self._style
-        written = [
-            (builder.sequence([key, style.colon, value]), required)
-            for key, value, required in members
-        ]
-        others = [builder.sequence([key, style.colon, value]) for key, value in extra]
-        other = builder.choice(others) if others else None
-        if style.order == "any" and (len(written) > 1 or (written and other is not None)):
-            body = builder.free_order(
-                written, -1 if other is None else other, style.comma, style.close_object
-            )
-            return builder.sequence([style.open_object, body])
-        body = self._in_order(written, other)
-        return builder.sequence([style.open_object, body, style.close_object])
-
-    def _in_order(self, members: Sequence[tuple[int, bool]], extra: int | None) -> int:
-        """Members in their order, those not required left out at will, then the extra ones.
-
-            first present member --> rest after it --> rest after the next --> ...
-
-        The rests are rules, each used by every place that can lead to it.
-        """
-        builder, comma = self._builder, self._style.comma
-        nothing = builder.literal(b"")
-        rest = nothing
-        if extra is not None:
-            rest = builder.repeat(builder.sequence([comma, extra]), 0, -1)
-        starts = [nothing] if extra is None else [nothing, builder.sequence([extra, rest])]
-        lead = next((i for i, (_, required) in enumerate(members) if required), len(members))
-        for i in reversed(range(len(members))):
-            member, required = members[i]
-            if i <= lead:
-                if i == lead:
-                    starts = []
-                if lead > 0:
-                    rule = builder.rule(f"the members after number {i + 1}")
-                    builder.define(rule, rest)
-                    rest = builder.call(rule)
-                starts.append(builder.sequence([member, rest]))
-            step = builder.sequence([comma, member])
-            step = step if required else builder.choice([nothing, step])
-            rest = builder.sequence([step, rest])
-        return builder.choice(starts)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from sglite.errors import GrammarError
-from sglite.grammars.schema.document import Place
+from sglite.grammars.automaton import Machine
+from sglite.grammars.schema.document import CONTAINS, SOME_KEY, Place
 
-TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
-ALL_TYPES = TYPES - {"integer"}
+ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
+"""Types that exclude each other: a "number" is an "integer" or a "fraction"."""
 
 MAX_COUNT = 100_000
 """The most characters or items that a schema can count; each costs states of the automaton."""
@@ -22,23 +24,37 @@ def _get(place: Place, keyword: str) -> Any:
 
 
 def types(place: Place) -> frozenset[str]:
-    """The types that a value may have; "number" includes the integers, "integer" is only them."""
+    """The types that a value may have, as in `ALL_TYPES`."""
     value = _get(place, "type")
     if value is None:
         return ALL_TYPES
-    names = value if isinstance(value, list) else [value]
-    for name in names:
-        if not isinstance(name, str) or name not in TYPES:
+    allowed: set[str] = set()
+    for name in value if isinstance(value, list) else [value]:
+        if name == "number":
+            allowed |= {"integer", "fraction"}
+        elif isinstance(name, str) and name in ALL_TYPES and (name != "fraction" or place.mark):
+            allowed.add(name)
+        else:
             raise GrammarError(f"unknown type {name!r}", place.at("type"))
-    return frozenset(names) - ({"integer"} if "number" in names else set())
+    return frozenset(allowed)
 
 
-def common_types(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
-    """The types of values that have a type of both sets."""
-    common = set(a & b)
-    if ("integer" in a and "number" in b) or ("number" in a and "integer" in b):
-        common.add("integer")
-    return frozenset(common)
+def type_of(value: Any) -> str:
+    """The type of a JSON value, as in `ALL_TYPES`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "integer" if isinstance(value, int) or value.is_integer() else "fraction"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def values(place: Place) -> list[Any] | None:
@@ -60,7 +76,7 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
-    return (type(a) is type(b) and a == b) or (_both_numbers(a, b) and a == b)
+    return (type(a) is type(b) or (is_number(a) and is_number(b))) and bool(a == b)
 
 
 def identity(value: Any) -> Hashable:
@@ -71,10 +87,6 @@ def identity(value: Any) -> Hashable:
         return ("object", frozenset((k, identity(v)) for k, v in value.items()))
     # Python itself hashes 1 and 1.0 alike, but takes True for 1 as well.
     return ("boolean", value) if isinstance(value, bool) else value
-
-
-def _both_numbers(a: Any, b: Any) -> bool:
-    return isinstance(a, int | float) and isinstance(b, int | float)
 
 
 def count(place: Place, keyword: str) -> int | None:
@@ -99,10 +111,48 @@ def number(place: Place, keyword: str) -> Decimal | None:
     value = _get(place, keyword)
     if value is None:
         return None
+    if isinstance(value, Decimal):  # only in derived schemas
+        return value
     finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not finite:
         raise GrammarError(f"{keyword!r} must be a number", place.at(keyword))
     return exact(value)
+
+
+def multiple(place: Place, keyword: str = "multipleOf") -> Decimal | None:
+    """A number above 0, exactly."""
+    value = number(place, keyword)
+    if value is not None and value <= 0:
+        raise GrammarError(f"{keyword!r} must be above 0", place.at(keyword))
+    return value
+
+
+def flag(place: Place, keyword: str) -> bool:
+    """A boolean; False without the keyword."""
+    value = _get(place, keyword)
+    if value is not None and not isinstance(value, bool):
+        raise GrammarError(f"{keyword!r} must be true or false", place.at(keyword))
+    return bool(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """From `begin` on, `low` to `high` items (None: any number) satisfy the schema."""
+
+    begin: int
+    schema: Place
+    low: int
+    high: int | None
+
+
+def contained(place: Place) -> list[Contained]:
+    """What `contains` with its counts, or a derived schema, demands of the items."""
+    found: list[Contained] = list(_get(place, CONTAINS) or ())
+    inner = schema(place, "contains")
+    if inner is not None:
+        low = count(place, "minContains")
+        found.append(Contained(0, inner, 1 if low is None else low, count(place, "maxContains")))
+    return found
 
 
 def exact(value: float) -> Decimal:
@@ -138,6 +188,14 @@ def branches(place: Place, keyword: str) -> list[Place]:
     return [place.inside(keyword, i) for i in range(len(value))]
 
 
+def members(place: Place, keyword: str) -> list[str]:
+    """The names in an object such as `dependentRequired`; empty without the keyword."""
+    value = _get(place, keyword)
+    if value is not None and not isinstance(value, dict):
+        raise GrammarError(f"{keyword!r} must be an object", place.at(keyword))
+    return list(value or ())
+
+
 def properties(place: Place, keyword: str = "properties") -> dict[str, Place]:
     """The declared properties, in their order; with "patternProperties", those by pattern."""
     value = _get(place, keyword)
@@ -165,6 +223,11 @@ def items(place: Place) -> tuple[list[Place], Place | None]:
         first = [place.inside("items", i) for i in range(len(listed))]
         return first, schema(place, "additionalItems")
     return branches(place, "prefixItems"), schema(place, "items")
+
+
+def some_key(place: Place) -> list[Machine]:
+    """Machines all of which some key must suit, in a derived schema; else empty."""
+    return list(_get(place, SOME_KEY) or ())
 
 
 def bounds(place: Place) -> tuple[Bound | None, Bound | None]:

@@ -5,11 +5,13 @@ A canonical number has no exponent here: `-?(0|[1-9][0-9]*)(\\.[0-9]+)?`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
-from sglite.grammars.automaton import Automaton
+from sglite.errors import GrammarError
+from sglite.grammars.automaton import MAX_STATES, Automaton
 from sglite.grammars.schema.keywords import Bound
 
 # Where the text stands in a number.
@@ -29,8 +31,7 @@ class _Limit:
         return cls(whole.lstrip("0") or "0", fraction.rstrip("0"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(NamedTuple):
     """How the digits read so far compare with a limit: -1, 0 or 1, and how many were read."""
 
     sign: int = 0
@@ -43,12 +44,12 @@ class _Order:
                 return self
             at = limit.fraction[self.read] if self.read < len(limit.fraction) else "0"
             read = min(self.read + 1, len(limit.fraction))
-            return replace(self, sign=(digit > at) - (digit < at), read=read)
+            return _Order((digit > at) - (digit < at), read, True)
         if self.read >= len(limit.whole):
-            return replace(self, sign=1, read=len(limit.whole) + 1)
+            return _Order(1, len(limit.whole) + 1)
         at = limit.whole[self.read]
         sign = self.sign or (digit > at) - (digit < at)
-        return replace(self, sign=sign, read=self.read + 1)
+        return _Order(sign, self.read + 1)
 
     def whole_done(self, limit: _Limit) -> _Order:
         if self.in_fraction:
@@ -61,29 +62,78 @@ class _Order:
         return end.sign or (-1 if end.read < len(limit.fraction) else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class Divisor:
+    """Whether the digits make a multiple of a number; `negated`: whether they do not.
+
+    The number is an integer `unit` of `places` decimal places. A state is the digits so far modulo
+    `unit`, how many of them are places, and whether one behind them is not 0.
+    """
+
+    def __init__(self, value: Decimal, *, negated: bool = False) -> None:
+        whole, _, fraction = format(value, "f").partition(".")
+        fraction = fraction.rstrip("0")
+        self.negated = negated
+        self.unit = int(whole + fraction)
+        self.places = len(fraction)
+
+    def divides(self, value: Decimal) -> bool:
+        """Whether a number suits."""
+        whole, _, fraction = format(abs(value), "f").partition(".")
+        rest = self.start()
+        for digit in whole:
+            rest = self.digit(rest, int(digit), False)
+        for digit in fraction:
+            rest = self.digit(rest, int(digit), True)
+        return self.accepts(rest)
+
+    def start(self) -> _Rest:
+        return (0, 0, False)
+
+    def digit(self, rest: _Rest, digit: int, in_fraction: bool) -> _Rest:
+        remainder, places, beyond = rest
+        if in_fraction and places == self.places:
+            return (remainder, places, beyond or digit != 0)
+        return ((remainder * 10 + digit) % self.unit, places + in_fraction, beyond)
+
+    def accepts(self, rest: _Rest) -> bool:
+        remainder, places, beyond = rest
+        divides = not beyond and remainder * 10 ** (self.places - places) % self.unit == 0
+        return divides != self.negated
+
+
+_Rest = tuple[int, int, bool]
+
+
+class _State(NamedTuple):
     place: int
     negative: bool
     low: _Order
     high: _Order
+    rests: tuple[_Rest, ...]
 
 
 class _Reader:
-    def __init__(self, low: Bound | None, high: Bound | None, whole: bool, zeros: bool) -> None:
+    def __init__(
+        self,
+        low: Bound | None,
+        high: Bound | None,
+        whole: bool,
+        zeros: bool,
+        divisors: Sequence[Divisor],
+    ) -> None:
         self.low, self.high, self.whole, self.zeros = low, high, whole, zeros
+        self.divisors = tuple(divisors)
         self.low_limit = _Limit.of(low[0] if low else Decimal(0))
         self.high_limit = _Limit.of(high[0] if high else Decimal(0))
 
     def step(self, state: _State, char: str) -> _State | None:
         place = state.place
         if char == "-":
-            return replace(state, place=_SIGN, negative=True) if place == _START else None
+            return state._replace(place=_SIGN, negative=True) if place == _START else None
         if char == ".":
             if place not in (_ZERO, _WHOLE) or (self.whole and not self.zeros):
                 return None
-            return replace(
-                state,
+            return state._replace(
                 place=_POINT,
                 low=state.low.whole_done(self.low_limit),
                 high=state.high.whole_done(self.high_limit),
@@ -91,15 +141,23 @@ class _Reader:
         if place == _ZERO or (place >= _POINT and self.whole and char != "0"):
             return None
         first = _ZERO if char == "0" else _WHOLE
-        return replace(
-            state,
+        return _State(
             place=first if place in (_START, _SIGN) else _FRACTION if place >= _POINT else place,
-            low=state.low.digit(self.low_limit, char),
-            high=state.high.digit(self.high_limit, char),
+            negative=state.negative,
+            low=state.low.digit(self.low_limit, char) if self.low else state.low,
+            high=state.high.digit(self.high_limit, char) if self.high else state.high,
+            rests=self._rests(state, int(char)) if self.divisors else (),
         )
+
+    def _rests(self, state: _State, digit: int) -> tuple[_Rest, ...]:
+        in_fraction = state.place >= _POINT
+        pairs = zip(self.divisors, state.rests, strict=True)
+        return tuple(d.digit(rest, digit, in_fraction) for d, rest in pairs)
 
     def accepts(self, state: _State) -> bool:
         if state.place in (_START, _SIGN, _POINT):
+            return False
+        if not all(d.accepts(r) for d, r in zip(self.divisors, state.rests, strict=True)):
             return False
         return self._side(state, self.low, self.low_limit, state.low, 1) and self._side(
             state, self.high, self.high_limit, state.high, -1
@@ -126,11 +184,17 @@ class _Reader:
 
 
 def between(
-    low: Bound | None, high: Bound | None, *, whole: bool, zeros: bool = False
+    low: Bound | None,
+    high: Bound | None,
+    *,
+    whole: bool,
+    zeros: bool = False,
+    divisors: Sequence[Divisor] = (),
 ) -> Automaton:
-    """The numbers between the bounds. `whole`: integers only; `zeros`: also spelled as 1.0."""
-    reader = _Reader(low, high, whole, zeros)
-    first = _State(_START, False, _Order(), _Order())
+    """The numbers between the bounds that suit all divisors. `whole`: integers only; `zeros`: also
+    spelled as 1.0. Raises GrammarError for more than 20,000 states."""
+    reader = _Reader(low, high, whole, zeros, divisors)
+    first = _State(_START, False, _Order(), _Order(), tuple(d.start() for d in divisors))
     numbers: dict[Hashable, int] = {first: 0}
     todo = [first]
     accepting: list[int] = []
@@ -146,5 +210,10 @@ def between(
             if after not in numbers:
                 numbers[after] = len(numbers)
                 todo.append(after)
+                if len(numbers) > MAX_STATES:
+                    raise GrammarError(
+                        f"'multipleOf' and the bounds need more than {MAX_STATES} states; use "
+                        "rounder numbers"
+                    )
             edges.append((number, numbers[after], ((ord(char), ord(char)),)))
     return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))

@@ -67,6 +67,8 @@ class Style:
         if isinstance(value, str):
             return self.string(value)
         written = json.dumps(value)
+        if isinstance(value, float) and value.is_integer() and "e" not in written:
+            written = written.removesuffix(".0")
         if self.any_spelling and isinstance(value, int | float) and not isinstance(value, bool):
             return self._any_number(written)
         return self.builder.literal(written.encode())

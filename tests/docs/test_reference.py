@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -45,9 +44,7 @@ def test_the_unsupported_keywords_are_all_there() -> None:
 
 @pytest.mark.parametrize("keyword", listed_keywords())
 def test_an_unsupported_keyword_is_refused(keyword: str) -> None:
-    # Some say nothing where another keyword does not stand beside them.
-    beside = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
-    schema = {keyword: 2, beside.get(keyword, keyword): 2}
+    schema = {keyword: 2}
     with pytest.raises(sgl.GrammarError, match=re.escape(repr(keyword))):
         compile_json_schema(schema, BYTES)
 
@@ -83,7 +80,7 @@ def test_every_feature_that_is_refused_by_name_is_listed() -> None:
         assert any(f"(?{sign}" in pattern for pattern in listed_patterns()), name
 
 
-@pytest.mark.parametrize("kind", [set[int], frozenset[str], timedelta, HttpUrl])
+@pytest.mark.parametrize("kind", [set[int], frozenset[str], HttpUrl])
 def test_a_type_without_a_schema_that_can_be_written(kind: Any) -> None:
     constraint = sgl.gen("x", kind).constraint
     assert constraint is not None

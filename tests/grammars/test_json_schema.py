@@ -264,6 +264,23 @@ def test_formats(vocab: Vocabulary, name: str, yes: list[str], no: list[str]) ->
     assert [t for t in no if accepts(grammar, json.dumps(t).encode())] == []
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["^(?!ab)", "^(?!ab$).*$", "^(?=.*b)(?!.*bb)[ab]*$", "^(?!a|b$)(?=[)|]|.b)..", r"^(?!\)).$"],
+)
+def test_lookaheads_at_the_start_of_a_pattern(vocab: Vocabulary, pattern: str) -> None:
+    text = {"type": "string", "pattern": pattern}
+    names = {"type": "object", "patternProperties": {pattern: {"type": "null"}}}
+    for schema in (text, {"type": "string", "not": text}, names):
+        grammar = compile_json_schema(schema, vocab)
+        for length in range(4):
+            for letters in itertools.product("ab)|\\", repeat=length):
+                word = "".join(letters)
+                value = {word: 1} if schema is names else word
+                right = jsonschema.Draft202012Validator(schema).is_valid(value)
+                assert accepts(grammar, json.dumps(value).encode()) == right, value
+
+
 def test_every_day_of_the_calendar(vocab: Vocabulary) -> None:
     grammar = compile_json_schema({"type": "string", "format": "date"}, vocab)
     for year in (1, 4, 1900, 2000, 2023, 2024, 9999):
@@ -280,25 +297,28 @@ def test_every_day_of_the_calendar(vocab: Vocabulary) -> None:
 @pytest.mark.parametrize(
     ("schema", "pointer"),
     [
-        ({"not": {}}, "/not"),
-        ({"if": {}, "then": {}}, "/if"),
-        ({"type": "integer", "multipleOf": 2}, "/multipleOf"),
+        ({"not": {"uniqueItems": True}}, "/not/uniqueItems"),
+        ({"not": {"additionalProperties": {"type": "null"}}}, "/not/additionalProperties"),
+        ({"not": {"patternProperties": {"a": {"type": "null"}}}}, "/not/patternProperties"),
+        ({"not": {"propertyNames": {"maxLength": 1}}}, "/not/propertyNames"),
+        ({"not": {"unevaluatedItems": False}}, "/not/unevaluatedItems"),
+        ({"if": {"uniqueItems": True}, "then": {"maxItems": 1}}, "/if/uniqueItems"),
+        ({"type": "number", "multipleOf": 0.123456789}, ""),
+        ({"type": "number", "multipleOf": 0}, "/multipleOf"),
         ({"uniqueItems": True}, "/uniqueItems"),
-        ({"contains": {}}, "/contains"),
-        ({"minProperties": 1}, "/minProperties"),
-        ({"maxProperties": 1}, "/maxProperties"),
+        ({"uniqueItems": True, "items": {"enum": [1, 2, 3]}, "maxItems": 2}, "/uniqueItems"),
+        ({"minProperties": 2}, "/minProperties"),
+        ({"dependencies": {"a": 1}}, "/dependencies/a"),
+        ({"dependentRequired": {"a": {}}}, "/dependentRequired/a"),
+        ({"type": "string", "pattern": "^(?=a)b|c"}, "/pattern"),
+        ({"type": "string", "pattern": "^(?!a)*b"}, "/pattern"),
         ({"patternProperties": {"(?=a)": True}}, "/patternProperties/(?=a)"),
         ({"patternProperties": {"[a": 1}}, "/patternProperties/[a"),
-        ({"propertyNames": {"maxLength": 1}}, "/propertyNames"),
-        ({"dependencies": {"a": ["b"]}}, "/dependencies"),
-        ({"dependentRequired": {"a": ["b"]}}, "/dependentRequired"),
-        ({"dependentSchemas": {"a": {}}}, "/dependentSchemas"),
-        ({"unevaluatedItems": False}, "/unevaluatedItems"),
-        ({"unevaluatedProperties": False}, "/unevaluatedProperties"),
-        ({"$dynamicRef": "#x"}, "/$dynamicRef"),
-        ({"properties": {"a/b": {"items": {"not": {}}}}}, "/properties/a~1b/items/not"),
-        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "/oneOf"),
-        ({"properties": {"x": {"format": "uri"}}}, "/properties/x/format"),
+        ({"contains": {"type": "null"}, "unevaluatedItems": False}, "/unevaluatedItems"),
+        ({"$recursiveRef": "#"}, "/$recursiveRef"),
+        ({"properties": {"a/b": {"items": {"extends": {}}}}}, "/properties/a~1b/items/extends"),
+        ({"properties": {"x": {"format": "hostname"}}}, "/properties/x/format"),
+        ({"oneOf": [{"$ref": "#"}, {"type": "null"}]}, ""),
         ({"type": "text"}, "/type"),
         ({"type": "string", "maxLength": -1}, "/maxLength"),
         ({"type": "string", "pattern": "(?=a)"}, "/pattern"),
