@@ -184,8 +184,8 @@ class Both:
         return all(m.accepts(s) for m, s in zip(self._machines, state, strict=True))
 
 
-class OtherThan:
-    """Every text but the given ones."""
+class _Words:
+    """The beginnings of a set of texts, read along a text."""
 
     def __init__(self, words: Collection[str]) -> None:
         self._words = frozenset(words)
@@ -196,6 +196,10 @@ class OtherThan:
 
     def start(self) -> Hashable:
         return ""
+
+
+class OtherThan(_Words):
+    """Every text but the given ones."""
 
     def step(self, state: str | None, code: int) -> Hashable | None:
         if state == _AWAY:
@@ -207,18 +211,8 @@ class OtherThan:
         return state not in self._words
 
 
-class OneOf:
+class OneOf(_Words):
     """One of the given texts."""
-
-    def __init__(self, words: Collection[str]) -> None:
-        self._words = frozenset(words)
-        self._starts = {word[:i] for word in self._words for i in range(len(word) + 1)}
-
-    def sets(self) -> Iterable[Ranges]:
-        return [((ord(c), ord(c)),) for c in {c for word in self._words for c in word}]
-
-    def start(self) -> Hashable:
-        return ""
 
     def step(self, state: str, code: int) -> Hashable | None:
         longer = state + chr(code)
