@@ -7,9 +7,9 @@ one deterministic automaton.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sglite.errors import GrammarError
 from sglite.grammars import characters
@@ -17,6 +17,8 @@ from sglite.grammars.characters import Ranges
 from sglite.grammars.regex_syntax import ANYTHING, Anchor, Chars, Concat, Either, Regex, Repeat
 
 MAX_STATES = 20_000
+
+S = TypeVar("S", bound=Hashable)
 
 
 class Machine(Protocol):
@@ -234,30 +236,47 @@ def _holds(ranges: Ranges, code: int) -> bool:
 def explore(machines: Sequence[Machine]) -> Automaton:
     """The texts that every machine accepts. Raises GrammarError for more than 20,000 states."""
     parts = [p for p in characters.atoms(s for m in machines for s in m.sets()) if p]
-    first = tuple(m.start() for m in machines)
+
+    def moves(state: tuple[Any, ...]) -> Iterator[tuple[Ranges, tuple[Any, ...]]]:
+        for part in parts:
+            code = part[0][0]
+            after = tuple(m.step(s, code) for m, s in zip(machines, state, strict=True))
+            if None not in after:
+                yield part, after
+
+    return reachable(
+        tuple(m.start() for m in machines),
+        moves,
+        lambda state: all(m.accepts(s) for m, s in zip(machines, state, strict=True)),
+        f"the combination of patterns and lengths needs more than {MAX_STATES} states; "
+        "simplify one of them",
+    )
+
+
+def reachable(
+    first: S,
+    moves: Callable[[S], Iterable[tuple[Ranges, S]]],
+    accepts: Callable[[S], bool],
+    refusal: str,
+) -> Automaton:
+    """Every state that `moves` leads to from `first`. Raises GrammarError with `refusal` for more
+    than 20,000 of them."""
     numbers = {first: 0}
     todo = [first]
     accepting: list[int] = []
     edges: list[tuple[int, int, Ranges]] = []
     for state in todo:
         number = numbers[state]
-        if all(m.accepts(s) for m, s in zip(machines, state, strict=True)):
+        if accepts(state):
             accepting.append(number)
         targets: dict[int, list[Ranges]] = {}
-        for part in parts:
-            code = part[0][0]
-            after = tuple(m.step(s, code) for m, s in zip(machines, state, strict=True))
-            if None in after:
-                continue
+        for ranges, after in moves(state):
             if after not in numbers:
                 numbers[after] = len(numbers)
                 todo.append(after)
                 if len(numbers) > MAX_STATES:
-                    raise GrammarError(
-                        f"the combination of patterns and lengths needs more than {MAX_STATES} "
-                        "states; simplify one of them"
-                    )
-            targets.setdefault(numbers[after], []).append(part)
+                    raise GrammarError(refusal)
+            targets.setdefault(numbers[after], []).append(ranges)
         for to, sets in targets.items():
             edges.append((number, to, sets[0] if len(sets) == 1 else characters.union(*sets)))
     return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))

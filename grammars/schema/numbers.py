@@ -5,13 +5,13 @@ A canonical number has no exponent here: `-?(0|[1-9][0-9]*)(\\.[0-9]+)?`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from sglite.errors import GrammarError
-from sglite.grammars.automaton import MAX_STATES, Automaton
+from sglite.grammars.automaton import MAX_STATES, Automaton, reachable
+from sglite.grammars.characters import Ranges
 from sglite.grammars.schema.keywords import Bound
 
 # Where the text stands in a number.
@@ -195,25 +195,16 @@ def between(
     spelled as 1.0. Raises GrammarError for more than 20,000 states."""
     reader = _Reader(low, high, whole, zeros, divisors)
     first = _State(_START, False, _Order(), _Order(), tuple(d.start() for d in divisors))
-    numbers: dict[Hashable, int] = {first: 0}
-    todo = [first]
-    accepting: list[int] = []
-    edges: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
-    for state in todo:
-        number = numbers[state]
-        if reader.accepts(state):
-            accepting.append(number)
+
+    def moves(state: _State) -> Iterator[tuple[Ranges, _State]]:
         for char in "-.0123456789":
             after = reader.step(state, char)
-            if after is None:
-                continue
-            if after not in numbers:
-                numbers[after] = len(numbers)
-                todo.append(after)
-                if len(numbers) > MAX_STATES:
-                    raise GrammarError(
-                        f"'multipleOf' and the bounds need more than {MAX_STATES} states; use "
-                        "rounder numbers"
-                    )
-            edges.append((number, numbers[after], ((ord(char), ord(char)),)))
-    return Automaton(len(numbers), 0, tuple(accepting), tuple(edges))
+            if after is not None:
+                yield ((ord(char), ord(char)),), after
+
+    return reachable(
+        first,
+        moves,
+        reader.accepts,
+        f"'multipleOf' and the bounds need more than {MAX_STATES} states; use rounder numbers",
+    )
