@@ -1,0 +1,100 @@
+// What a JSON value must be, taken apart by type: the border between schemas and the machine that
+// reads JSON. A schema becomes goals lazily; a goal holds everything that is asked of one value.
+//
+// Strings and numbers are languages. Objects and arrays are alternatives ("shapes"), each a plain
+// conjunction whose parts can be met one by one: all of `not`, `anyOf`, `oneOf`, `if`, `$ref`,
+// `dependent*` and `unevaluated*` are gone here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../text/languages.h"
+#include "value.h"
+
+namespace sglite::json {
+
+using GoalId = int32_t;
+constexpr GoalId kNever = -1;  // no value is asked for: what cannot be met has this number
+
+struct Style {
+    enum class Whitespace { kSingle, kCompact, kFlexible };
+    bool declared_order = true;  // declared keys in their order, extra ones behind
+    Whitespace whitespace = Whitespace::kSingle;
+    bool any_spelling = false;
+};
+
+struct ObjectShape {
+    int32_t id = -1;  // dense, over all shapes of objects
+    // The keys that the schemas speak of and that may be present, in their declared order.
+    std::vector<std::string> names{};
+    std::vector<GoalId> values{};  // per name, never kNever
+    std::vector<bool> required{};  // per name
+    // Keys that may stand beside them; none of `names`. See Goals::other.
+    text::LangId extras = text::kNoText;
+    int64_t low = 0, high = -1;  // number of members; high -1: without end
+    // Members of which at least one must be there: a key of `keys` with a value of `value`.
+    struct Some {
+        text::LangId keys;
+        GoalId value;
+    };
+    std::vector<Some> some{};
+};
+
+struct ArrayShape {
+    int32_t id = -1;  // dense, over all shapes of arrays
+    std::vector<GoalId> first{};  // of the leading items; kNever: no item may stand there
+    GoalId rest = kNever;         // of all further ones
+    int64_t low = 0, high = -1;   // number of items; high -1: without end
+    // From item `begin` on, `low` to `high` items are values of `holds`; the others of `fails`.
+    struct Contains {
+        int64_t begin;
+        GoalId holds, fails;
+        int64_t low, high;
+    };
+    std::vector<Contains> contains{};
+    bool unique = false;
+};
+
+struct Goal {
+    bool null = false, truth = false, falsity = false;
+    text::LangId strings = text::kNoText;  // the contents of strings
+    text::LangId numbers = text::kNoText;  // the texts of numbers
+    std::vector<ObjectShape> objects{};    // only those that can be met
+    std::vector<ArrayShape> arrays{};
+    // Upper bound on the tokens of a shortest value, in the style; never kUnreachable.
+    int32_t cost = 0;
+    // How many different values there are, saturating at kPlenty.
+    int64_t supply = 0;
+};
+constexpr int64_t kPlenty = 1 << 20;
+
+class Goals {
+  public:
+    // Reads `schema`, finds every goal that can arise from it, and drops what cannot be met.
+    // Throws Refused with the JSON pointer of what is not supported, wrong or past the limits, and
+    // with "nothing can match" for a schema that no value satisfies.
+    Goals(Value schema, text::Languages& languages, const Style& style);
+    ~Goals();
+
+    GoalId root() const;
+    const Goal& goal(GoalId id) const;  // the reference stays valid
+    // The value at a key that is in `shape.extras`; never kNever.
+    GoalId other(const ObjectShape& shape, std::string_view key);
+    // Values of both; kNever if there are none.
+    GoalId both(GoalId a, GoalId b);
+    // Values of `a` but this one; kNever if there are none.
+    GoalId except(GoalId a, const Value& value);
+    // One line per place that says what is enforced and how, for `grammars.explain`.
+    std::vector<std::pair<std::string, std::string>> explain() const;
+    size_t memory() const;
+
+  private:
+    struct Inside;
+    std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace sglite::json

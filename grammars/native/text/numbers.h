@@ -1,0 +1,54 @@
+// The texts of JSON numbers under bounds and divisors, as automata over bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "languages.h"
+
+namespace sglite::text {
+
+// A decimal number, exactly: digits x 10^exponent, without zeros at either end of the digits;
+// zero has no digits.
+struct Decimal {
+    bool negative = false;
+    std::string digits{};
+    int64_t exponent = 0;
+
+    bool operator==(const Decimal&) const = default;
+    bool is_integer() const { return exponent >= 0; }
+    std::string text() const;  // canonical: the shortest plain JSON number, exponent if too long
+};
+
+// Of any JSON number. Throws Refused for another text.
+Decimal decimal(std::string_view text);
+int compare(const Decimal& a, const Decimal& b);
+// Whether `value` is a whole multiple of `unit`, which is above zero.
+bool is_multiple(const Decimal& value, const Decimal& unit);
+
+struct Bound {
+    Decimal value;
+    bool excluded = false;
+};
+
+// What a number must be. All parts hold together.
+struct NumberSpec {
+    enum class Kind { kAny, kInteger, kFraction };  // by value: 1.0 is an integer
+    Kind kind = Kind::kAny;
+    std::optional<Bound> low{}, high{};
+    std::vector<Decimal> multiples{};      // of every one of these
+    std::vector<Decimal> not_multiples{};  // and of none of these
+};
+
+// The JSON texts of such numbers. `any`: every spelling, also `1.0` and `10e-1` for integers;
+// else integers without fraction or exponent. kNoText if there are none. Throws Refused past the
+// limits.
+LangId numbers(Languages& languages, const NumberSpec& spec, bool any);
+
+// How many different numbers there are, at most `limit`.
+int64_t count_values(const NumberSpec& spec, int64_t limit);
+bool holds(const NumberSpec& spec, const Decimal& value);
+
+}  // namespace sglite::text
