@@ -64,6 +64,10 @@ void fill_masks(const std::vector<Matcher*>& matchers, const Masks& masks, const
 
 }  // namespace
 
+namespace sglite {
+void bind_text(nb::module_& m);
+}  // namespace sglite
+
 NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
@@ -174,4 +178,6 @@ NB_MODULE(_native, m) {
 
     m.def("fill_masks", &fill_masks, "matchers"_a, nb::arg("masks").noconvert(),
           nb::arg("budgets").noconvert());
+
+    sglite::bind_text(m);
 }
