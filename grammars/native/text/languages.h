@@ -5,6 +5,7 @@
 // escapes, tokens or schemas.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
