@@ -21,7 +21,8 @@ bool is_group(Op op) { return op == Op::kAll || op == Op::kOne; }
 
 // Throws Refused for surrogates, which stand in three bytes that UTF-8 never has.
 void check_text(std::string_view text) {
-    for (size_t i = text.find('\xED'); i + 2 < text.size(); i = text.find('\xED', i + 1)) {
+    for (size_t i = text.find('\xED'); i < text.size(); i = text.find('\xED', i + 1)) {
+        if (i + 2 >= text.size()) break;
         const auto second = static_cast<uint8_t>(text[i + 1]);
         if (second < 0xA0) continue;
         const int code = 0xD000 | (second & 0x3F) << 6 | (text[i + 2] & 0x3F);
@@ -239,8 +240,7 @@ Lit Formulas::schema(const Place& place) {
         if (known.schema == place.schema && known.scope == place.scope) return lit;
     }
     schemas_.push_back({place});
-    const Lit lit =
-        atom(Op::kSchema, place.pointer, static_cast<int32_t>(schemas_.size()) - 1);
+    const Lit lit = atom(Op::kSchema, place.pointer, static_cast<int32_t>(schemas_.size()) - 1);
     same.push_back(lit);
     return lit;
 }

@@ -70,8 +70,8 @@ struct Node {
 struct TextSet {
     enum class Kind : uint8_t { kPattern, kFormat, kLength, kWords, kSatisfying };
     Kind kind;
-    std::string_view text{};               // pattern, name of the format
-    int64_t low = 0, high = -1;            // length
+    std::string_view text{};     // pattern, name of the format
+    int64_t low = 0, high = -1;  // length
     std::vector<std::string_view> words{};
     Lit lit = kTrue;  // strings that satisfy this
     int32_t pointer = 0;
@@ -81,7 +81,7 @@ struct TextSet {
 // A set of keys: one name, or all but some names and those in or outside of some text sets.
 struct KeySet {
     int32_t name = -1;
-    std::vector<int32_t> names{};          // not these; sorted
+    std::vector<int32_t> names{};            // not these; sorted
     std::vector<int32_t> with{}, without{};  // text sets
 };
 

@@ -53,7 +53,8 @@ void Reader::read_bound(const Keywords& keywords, Keyword plain, Keyword exclusi
     const text::Decimal* value = keywords.number(plain);
     const Value* other = keywords[exclusive];
     bool excluded = false;
-    if (other != nullptr && (other->kind == Value::Kind::kTrue || other->kind == Value::Kind::kFalse)) {
+    if (other != nullptr &&
+        (other->kind == Value::Kind::kTrue || other->kind == Value::Kind::kFalse)) {
         excluded = other->kind == Value::Kind::kTrue;  // the form of draft 4
         other = nullptr;
     }
@@ -113,8 +114,8 @@ void Reader::read_counts(const Keywords& keywords, Keyword low, Keyword high, Op
         parts.push_back(formulas_.atom(op, keywords.pointer(low), static_cast<int32_t>(count)));
     }
     if (const int64_t count = keywords.count(high); count >= 0) {
-        parts.push_back(negated(
-            formulas_.atom(op, keywords.pointer(high), static_cast<int32_t>(count) + 1)));
+        parts.push_back(
+            negated(formulas_.atom(op, keywords.pointer(high), static_cast<int32_t>(count) + 1)));
     }
 }
 
@@ -180,16 +181,14 @@ void Reader::read_items(const Keywords& keywords, std::vector<Lit>& parts) {
     for (const Place& place : keywords.schemas(prefix)) {
         const Lit value = formulas_.schema(place);
         if (value != kTrue) {
-            parts.push_back(
-                formulas_.atom(Op::kItems, place.pointer, index, index + 1, value));
+            parts.push_back(formulas_.atom(Op::kItems, place.pointer, index, index + 1, value));
         }
         ++index;
     }
     if (keywords.has(behind)) {
         const Lit value = schema(keywords, behind);
         if (value != kTrue) {
-            parts.push_back(
-                formulas_.atom(Op::kItems, keywords.pointer(behind), index, -1, value));
+            parts.push_back(formulas_.atom(Op::kItems, keywords.pointer(behind), index, -1, value));
         }
     }
     read_counts(keywords, Keyword::kMinItems, Keyword::kMaxItems, Op::kItemCount, parts);

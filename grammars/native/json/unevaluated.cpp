@@ -112,8 +112,7 @@ template <typename Which>
 Lit Unevaluated::evaluated(const Place& place, const Which& which, bool outermost) {
     constexpr bool kIsItem = std::is_same_v<Which, int32_t>;
     const Keywords keywords(document_, place);
-    const Keyword own =
-        kIsItem ? Keyword::kUnevaluatedItems : Keyword::kUnevaluatedProperties;
+    const Keyword own = kIsItem ? Keyword::kUnevaluatedItems : Keyword::kUnevaluatedProperties;
     if ((keywords.has(own) && !outermost) || is_evaluated(keywords, which)) return kTrue;
     enter(place);
     std::vector<Lit> ways;
