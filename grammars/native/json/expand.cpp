@@ -115,6 +115,8 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
                 node.pointer);
         }
     }
+    // Of this type, what an atom says of others makes no difference.
+    if (node.strict) lit = negated(formulas_.failing(lit));
     if (is_held(negated(lit))) return false;
     if (!is_held(lit)) mark(lit);
     return true;

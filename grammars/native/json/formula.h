@@ -62,6 +62,7 @@ enum class Op : uint8_t {
 
 struct Node {
     Op op = Op::kTrue;
+    bool strict = false;  // of an atom: false for values of other types, not true
     int32_t a = 0, b = 0, c = 0;
     int32_t pointer = 0;  // where the document says so first
 };
@@ -103,7 +104,10 @@ class Formulas {
     Lit member_count(int64_t low, int32_t pointer);
     Lit item_count(int64_t low, int32_t pointer);
     Lit contains(int32_t begin, int64_t low, Lit lit, int32_t pointer);
+    Lit contains_at_most(int32_t begin, int64_t high, Lit lit, int32_t pointer);
     Lit has(int32_t name, int32_t pointer);  // objects have a member of this name
+    // Values of the type of an atom that do not satisfy it, and all values of other types.
+    Lit failing(Lit atom);
     // The value itself. Throws Refused for lone surrogates.
     Lit constant(const Value& value, int32_t pointer);
     Lit listed(const std::vector<Value>& values, int32_t pointer);

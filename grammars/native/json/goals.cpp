@@ -154,7 +154,7 @@ int32_t Goals::Inside::goal(GoalId id) {
 
 // The goal in work depends on this one.
 void Goals::Inside::use(GoalId id) {
-    if (evaluated_ == kNever || id < static_cast<GoalId>(finished_)) return;
+    if (evaluated_ == kNever || id == kNever || id < static_cast<GoalId>(finished_)) return;
     std::vector<GoalId>& users = users_[id];
     if (users.empty() || users.back() != evaluated_) users.push_back(evaluated_);
 }
@@ -231,6 +231,9 @@ int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
 int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
     work.spend(static_cast<int64_t>(shape.first.size()));
     if (shape.low == 0 && shape.contains.empty()) return 2;
+    for (const GoalId item : shape.first) use(item);
+    use(shape.rest);
+    for (const auto& part : shape.contains) use(part.holds), use(part.fails);
     const ArrayShape now = living(shape);
     return add_cost(1, cost_to_close(now, begin(now), *this));
 }

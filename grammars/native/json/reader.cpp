@@ -98,7 +98,8 @@ void Reader::read_dependencies(const Keywords& keywords, Keyword keyword, std::v
     for (const auto& member : keywords.members(keyword)) {
         const auto& [name, value] = member;
         const int32_t pointer = keywords.pointer(keyword, name);
-        const Lit absent = negated(formulas_.has(formulas_.name(name), pointer));
+        const Lit absent =
+            formulas_.atom(Op::kMembers, pointer, formulas_.one_key(formulas_.name(name)), kFalse);
         if (keyword == Keyword::kDependentSchemas ||
             (keyword == Keyword::kDependencies &&
              (value.kind == Value::Kind::kObject || value.kind == Value::Kind::kFalse ||

@@ -62,7 +62,8 @@ std::vector<Unevaluated::Inner> Unevaluated::inner(const Keywords& keywords) {
     for (const Keyword keyword : {Keyword::kDependentSchemas, Keyword::kDependencies}) {
         for (const auto& member : keywords.members(keyword)) {
             const Place place = keywords.named(keyword, member);
-            add(place, formulas_.has(formulas_.name(member.first), place.pointer));
+            const int32_t key = formulas_.one_key(formulas_.name(member.first));
+            add(place, negated(formulas_.atom(Op::kMembers, place.pointer, key, kFalse)));
         }
     }
     return found;
