@@ -65,6 +65,7 @@ void fill_masks(const std::vector<Matcher*>& matchers, const Masks& masks, const
 }  // namespace
 
 namespace sglite {
+void bind_languages(nb::module_& m);
 void bind_text(nb::module_& m);
 }  // namespace sglite
 
@@ -179,5 +180,6 @@ NB_MODULE(_native, m) {
     m.def("fill_masks", &fill_masks, "matchers"_a, nb::arg("masks").noconvert(),
           nb::arg("budgets").noconvert());
 
+    sglite::bind_languages(m);
     sglite::bind_text(m);
 }
