@@ -18,27 +18,28 @@ template <typename Visit>
 void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
                   std::vector<uint32_t>* exits) {
     const Trie& trie = vocabulary_.trie();
-    std::vector<StateId> path(trie.deepest[root] - trie.depth[root] + 1);
+    const std::span<const TrieNode> nodes = trie.nodes();
+    const uint32_t base = nodes[root].depth;
+    std::vector<StateId> path(trie.deepest(root) - base + 1);
     path[0] = state;
-    const uint32_t base = trie.depth[root];
-    for (uint32_t node = root + 1, end = trie.skip[root]; node < end;) {
-        if (trie.deepest[node] <= longer_than) {
-            node = trie.skip[node];
+    for (uint32_t node = root + 1, end = nodes[root].skip; node < end;) {
+        const TrieNode& n = nodes[node];
+        if (longer_than > 0 && trie.deepest(node) <= longer_than) {
+            node = n.skip;
             continue;
         }
-        const uint32_t depth = trie.depth[node] - base;
-        const StateId to = next(path[depth - 1], trie.byte[node]);
+        const StateId to = next(path[n.depth - base - 1], n.byte);
         if (to == kDead) {
-            node = trie.skip[node];
+            node = n.skip;
             continue;
         }
         if (states_[to].leaves) {
-            if (exits != nullptr && trie.depth[node] > longer_than) exits->push_back(node);
-            node = trie.skip[node];
+            if (exits != nullptr && n.depth > longer_than) exits->push_back(node);
+            node = n.skip;
             continue;
         }
-        path[depth] = to;
-        if (trie.depth[node] > longer_than && trie.has_token(node) && !visit(node, to)) return;
+        path[n.depth - base] = to;
+        if (n.depth > longer_than && n.strings != 0 && !visit(node, to)) return;
         ++node;
     }
 }
@@ -56,8 +57,7 @@ bool States::extends(StateId state, std::string_view text) {
 
 void States::add_tokens(Mask& mask, int32_t bound, uint32_t node, int32_t then) const {
     const Trie& trie = vocabulary_.trie();
-    for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
-        const int32_t id = trie.ids[i];
+    for (const int32_t id : trie.at(node)) {
         const uint32_t bit = 1u << (id & 31);
         mask.all[id >> 5] |= bit;
         if (then < bound) mask.falling[id >> 5] |= bit;
@@ -76,8 +76,9 @@ void States::find_from_open(StateId state, Mask& mask) {
     for (const auto& [then, id] : base.rising) mask.rising.push_back({add_cost(then, below), id});
     const Trie& trie = vocabulary_.trie();
     for (const uint32_t node : base.exits) {
-        const std::string& token = vocabulary_.bytes(trie.ids[trie.first_token[node]]);
-        const StateId at = after(state, std::string_view(token).substr(0, trie.depth[node]));
+        const std::string& token = vocabulary_.bytes(trie.below(node)[0]);
+        const StateId at =
+            after(state, std::string_view(token).substr(0, trie.nodes()[node].depth));
         if (at == kDead) continue;
         add_tokens(mask, bound, node, cost(at));
         walk(at, node, 0, [&](uint32_t inner, StateId to) {
@@ -103,7 +104,7 @@ void States::find_from_alike(StateId state, Mask& mask) {
             if (vocabulary_.bytes(id).size() <= known) mask.rising.push_back({then, id});
         }
         for (const uint32_t node : base.exits) {
-            if (vocabulary_.trie().depth[node] <= known) mask.exits.push_back(node);
+            if (vocabulary_.trie().nodes()[node].depth <= known) mask.exits.push_back(node);
         }
     }
     const int32_t bound = cost(state);
@@ -172,9 +173,7 @@ void States::fill(StateId state, std::span<uint32_t> mask, int32_t budget) {
         const Trie& trie = vocabulary_.trie();
         walk(state, 0, 0, [&](uint32_t node, StateId to) {
             if (cost(to) >= budget) return true;
-            for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
-                mask[trie.ids[i] >> 5] |= 1u << (trie.ids[i] & 31);
-            }
+            for (const int32_t id : trie.at(node)) mask[id >> 5] |= 1u << (id & 31);
             return true;
         });
         return;

@@ -12,6 +12,8 @@
 
 namespace sglite {
 
+class Vocabulary;
+
 // The tokens that stay inside, by the number of characters that they begin.
 struct Slice {
     static constexpr uint16_t kOutside = UINT16_MAX;
@@ -23,7 +25,9 @@ struct Slice {
     // Bits [mask_words] of the tokens inside that begin at most `count` characters.
     std::span<const uint32_t> at_most(int64_t count) const;
 
-    // For the maker of slices: levels[i] holds the bits up to counts[i], both ascending.
+    size_t memory() const;
+
+    // levels[i] holds the bits up to counts[i], which ascend from 0.
     std::vector<int32_t> counts{};
     std::vector<std::vector<uint32_t>> levels{};
 };
@@ -51,10 +55,17 @@ struct StringSlice : Slice {
         return {by_tail.data() + first_id[tail], by_tail.data() + first_id[tail + 1]};
     }
 
+    size_t memory() const;
+
     std::vector<Closing> by_content{};
     std::vector<uint32_t> first_closing{};  // [contents + 1]
     std::vector<int32_t> by_tail{};
     std::vector<uint32_t> first_id{};  // [tails + 1]
 };
+
+// Plain UTF-8.
+Slice make_text_slice(const Vocabulary& vocabulary);
+// JSON strings in the spelling of json.dumps(ensure_ascii=False), or in any.
+StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling);
 
 }  // namespace sglite

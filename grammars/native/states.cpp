@@ -160,7 +160,8 @@ StateId States::prefix_state(std::string_view rest) {
     for (size_t i = 0; i < rest.size(); ++i) {
         node = trie.child(node, static_cast<uint8_t>(rest[i]));
         if (node == 0) break;
-        if (trie.has_token(node)) bound = std::min(bound, 1 + cost(start(rest.substr(i + 1))));
+        if (trie.nodes()[node].strings != 0)
+            bound = std::min(bound, 1 + cost(start(rest.substr(i + 1))));
     }
     const auto id = static_cast<StateId>(states_.size());
     memory_ += classes_ * sizeof(StateId) + 4 * rest.size() + 160;
