@@ -25,6 +25,9 @@ class Vocabulary {
     bool is_text(int32_t id) const { return text_mask_[id >> 5] >> (id & 31) & 1; }
     bool is_eos(int32_t id) const;
     std::span<const int32_t> eos_ids() const { return eos_; }
+    void set_eos(std::span<uint32_t> mask) const {
+        for (const int32_t id : eos_) mask[id >> 5] |= 1u << (id & 31);
+    }
     std::span<const uint32_t> text_mask() const { return text_mask_; }
     bool has_single_byte(uint8_t value) const { return single_[value]; }
     // Whether no text id has this byte anywhere in it: the tokeniser cannot write it at all.

@@ -12,7 +12,7 @@ namespace sglite {
 // from `start` on. `step(position, byte)` goes on in place and returns false where it cannot.
 // `found` returns false to end the walk.
 template <typename At, typename Step, typename Found>
-void walk(const Trie& trie, uint32_t root, const At& start, Step step, Found found) {
+void walk(const Trie& trie, uint32_t root, const At start, Step step, Found found) {
     const TrieNode* const nodes = trie.nodes().data();
     const uint32_t base = nodes[root].depth;
     std::vector<At> path(trie.deepest(root) - base + 1);
