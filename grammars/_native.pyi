@@ -20,6 +20,12 @@ class Vocabulary:
     def text_mask(self) -> NDArray[np.uint32]: ...
     def tokens_beginning(self, text: bytes) -> NDArray[np.int32]: ...
     def extends(self, tail: bytes) -> bool: ...
+    def inside(self, any_spelling: bool | None, characters: int) -> NDArray[np.uint32]:
+        """The tokens that stay inside of a JSON string (None: of plain text) and begin at most so
+        many characters."""
+
+    def closings(self, any_spelling: bool) -> list[tuple[bytes, bytes, int]]:
+        """The tokens that close a JSON string: content, tail behind the quote, id."""
 
 class Builder:
     """Expressions are numbers, valid for this builder; spellings: 0 UTF-8, 1 and 2 JSON strings."""

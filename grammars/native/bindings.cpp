@@ -1,6 +1,5 @@
 // The module sglite.grammars._native; the Python front ends and wrappers document the faces.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 
 #include "bind_matcher.h"
+#include "bind_vocabulary.h"
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
@@ -28,16 +28,6 @@ using sglite::Vocabulary;
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
-template <typename T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_array(std::vector<T> values) {
-    auto kept = std::make_unique<std::vector<T>>(std::move(values));
-    const size_t shape[1] = {kept->size()};
-    T* data = kept->data();
-    nb::capsule owner(kept.release(),
-                      [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return {data, 1, shape, owner};
-}
-
 Spelling spelling_of(int number) {
     if (number < 0 || number > 2) throw std::invalid_argument("spellings are numbered 0 to 2");
     return static_cast<Spelling>(number);
@@ -51,37 +41,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
     nb::exception<sglite::Refused>(m, "Refused");
 
-    nb::class_<Vocabulary>(m, "Vocabulary")
-        .def(
-            "__init__",
-            [](Vocabulary* self, const nb::list& tokens, const std::vector<int32_t>& eos,
-               const std::vector<int32_t>& special) {
-                std::vector<std::string> copied;
-                copied.reserve(tokens.size());
-                for (const nb::handle token : tokens) {
-                    copied.emplace_back(view(nb::cast<nb::bytes>(token)));
-                }
-                new (self) Vocabulary(std::move(copied), eos, special);
-            },
-            "tokens"_a, "eos"_a, "special"_a)
-        .def_prop_ro("size", &Vocabulary::size)
-        .def_prop_ro("mask_words", &Vocabulary::mask_words)
-        .def_prop_ro("memory", &Vocabulary::memory)
-        .def("text_mask",
-             [](const Vocabulary& v) {
-                 const auto mask = v.text_mask();
-                 return to_array(std::vector<uint32_t>(mask.begin(), mask.end()));
-             })
-        .def(
-            "tokens_beginning",
-            [](const Vocabulary& v, const nb::bytes& text) {
-                return to_array(v.tokens_beginning(view(text)));
-            },
-            "text"_a)
-        .def(
-            "extends",
-            [](const Vocabulary& v, const nb::bytes& tail) { return v.extends(view(tail)); },
-            "tail"_a);
+    sglite::bind_vocabulary(m);
 
     nb::class_<Builder>(m, "Builder")
         .def(nb::init<>())
