@@ -35,6 +35,10 @@ Spelling spelling_of(int number) {
 
 }  // namespace
 
+namespace sglite {
+void bind_text(nb::module_& m);
+}  // namespace sglite
+
 NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
@@ -81,4 +85,5 @@ NB_MODULE(_native, m) {
             "root"_a, "vocabulary"_a, "check_bytes"_a);
 
     sglite::bind_matcher(m);
+    sglite::bind_text(m);
 }
