@@ -9,27 +9,33 @@ enum Part : int64_t { kLetter, kSign, kDigits, kShape };
 
 }  // namespace
 
-size_t Exponents::Key::hash() const {
+uint64_t Exponents::Key::hash() const {
     uint64_t hash = 0;
     for (const int64_t number : {part, low, high, value}) {
-        hash = (hash ^ static_cast<uint64_t>(number)) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
+        hash = mix(hash, static_cast<uint64_t>(number));
     }
     return hash;
+}
+
+int32_t Exponents::find(const Key& key) const {
+    const int32_t found = index_.find(
+        key.hash(), [&](int32_t i) { return known_[static_cast<size_t>(i)].first == key; });
+    return found < 0 ? -1 : known_[static_cast<size_t>(found)].second;
 }
 
 int32_t Exponents::add(const Key& key, bool accepting) {
     const auto state = static_cast<int32_t>(dfa_.edges.size());
     dfa_.edges.emplace_back();
     dfa_.accepting.push_back(accepting);
-    known_.set(key, state);
+    index_.add(key.hash(), static_cast<int32_t>(known_.size()));
+    known_.emplace_back(key, state);
     return state;
 }
 
 int32_t Exponents::behind_letter(int64_t low, int64_t high) {
     if (low > high) return -1;
     const Key key{kLetter, low, high, 0};
-    if (const int32_t known = known_.find(key); known >= 0) return known;
+    if (const int32_t known = find(key); known >= 0) return known;
     const int32_t positive = first_digit(low, high), negative = first_digit(-high, -low);
     const int32_t state = add(key, false);
     auto& edges = dfa_.edges[static_cast<size_t>(state)];
@@ -45,7 +51,7 @@ int32_t Exponents::first_digit(int64_t low, int64_t high) {
     low = std::max<int64_t>(low, 0);
     if (low > high) return -1;
     const Key key{kSign, low, high, 0};
-    if (const int32_t known = known_.find(key); known >= 0) return known;
+    if (const int32_t known = find(key); known >= 0) return known;
     const int32_t state = add(key, false);
     add_digits(state, low, high, 0);
     return state;
@@ -53,6 +59,7 @@ int32_t Exponents::first_digit(int64_t low, int64_t high) {
 
 int32_t Exponents::behind_digits(int64_t low, int64_t high, int64_t value) {
     if (value > high) return -1;
+    if (value == 0 && low > 0) return first_digit(low, high);
     Key key{kDigits, low, high, value};
     if (value > 0) {
         // Which numbers of further digits lie inside as a whole; if none lies across a bound,
@@ -69,7 +76,7 @@ int32_t Exponents::behind_digits(int64_t low, int64_t high, int64_t value) {
         }
         if (!across) key = {kShape, inside, endless, 0};
     }
-    if (const int32_t known = known_.find(key); known >= 0) return known;
+    if (const int32_t known = find(key); known >= 0) return known;
     const int32_t state = add(key, low <= value && value <= high);
     add_digits(state, low, high, value);
     return state;

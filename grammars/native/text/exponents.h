@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
-#include "flat_index.h"
+#include "index.h"
 #include "languages.h"
 
 namespace sglite::text {
@@ -24,17 +26,19 @@ class Exponents {
     struct Key {
         int64_t part = 0, low = 0, high = 0, value = 0;
         bool operator==(const Key&) const = default;
-        size_t hash() const;
+        uint64_t hash() const;
     };
     // Behind the sign: digits of an integer from `low` to `high`, zeros before it allowed.
     int32_t first_digit(int64_t low, int64_t high);
     // Behind zeros only, or behind the digits of `value`.
     int32_t behind_digits(int64_t low, int64_t high, int64_t value);
     void add_digits(int32_t state, int64_t low, int64_t high, int64_t value);
+    int32_t find(const Key& key) const;
     int32_t add(const Key& key, bool accepting);
 
     Dfa& dfa_;
-    FlatIndex<Key> known_;
+    std::vector<std::pair<Key, int32_t>> known_;
+    Index index_;
 };
 
 }  // namespace sglite::text

@@ -4,23 +4,22 @@
 #include <bit>
 
 #include "exponents.h"
+#include "index.h"
 
 namespace sglite::text {
 namespace {
 
 constexpr int32_t kSettled = INT32_MAX;
-constexpr int32_t kMostZeros = 2;    // at the end of the whole, that a negative exponent takes away
+constexpr int8_t kMostZeros = 2;     // at the end of the whole, that a negative exponent takes away
 constexpr int32_t kZerosWithin = 6;  // whole digits, with bounds: longer ones are not asked for it
 constexpr int64_t kEndless = Exponents::kEndless;
 
 }  // namespace
 
-size_t NumberReader::State::hash() const {
-    const auto parts = std::bit_cast<std::array<int32_t, sizeof(State) / sizeof(int32_t)>>(*this);
+uint64_t NumberReader::State::hash() const {
     uint64_t hash = 0;
-    for (const int32_t part : parts) {
-        hash = (hash ^ static_cast<uint32_t>(part)) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
+    for (const uint64_t part : std::bit_cast<std::array<uint64_t, sizeof(State) / 8>>(*this)) {
+        hash = mix(hash, part);
     }
     return hash;
 }
@@ -90,7 +89,8 @@ void NumberReader::set_sides(const NumberSpec& spec) {
 NumberReader::State NumberReader::start() const {
     State state;
     state.with_exponent = any_;
-    for (size_t i = 0; i < divisors_.size(); ++i) state.rests[i] = divisors_[i].start();
+    for (size_t i = 0; i < divisors_.size(); ++i)
+        state.rests[i] = static_cast<uint16_t>(divisors_[i].start());
     return state;
 }
 
@@ -135,7 +135,7 @@ bool NumberReader::digit(State& state, int digit) const {
 
 bool NumberReader::read_whole(State& state, const Side& side, int digit) const {
     if (counts_zeros_) {
-        state.zeros = digit == 0 && !state.zero ? std::min(state.zeros + 1, kMostZeros) : 0;
+        state.zeros = digit == 0 && !state.zero ? std::min<int8_t>(state.zeros + 1, kMostZeros) : 0;
     }
     if (!side.bounded() || (state.zero && digit == 0)) return true;
     compare_digit(state.low, side.low, digit);
@@ -197,18 +197,20 @@ void NumberReader::read_divisors(State& state, int digit) const {
     const bool with_others = divisors_.size() > (with_unit_ ? 1 : 0);
     state.ends_above = with_others && state.with_exponent && digit != 0;
     for (size_t i = 0; i < divisors_.size(); ++i) {
-        int32_t& passed = state.passed[i];
+        int8_t& passed = state.passed[i];
         if (in_fraction && state.places >= divisors_[i].places()) {
             if (passed == 0) passed = divisors_[i].zeros_needed(state.rests[i]) == 0 ? 1 : 2;
             if (digit != 0) passed = 2;
         }
         const bool needed = state.with_exponent || passed == 0;
-        state.rests[i] = needed ? divisors_[i].step(state.rests[i], digit) : 0;
+        const int32_t rest = needed ? divisors_[i].step(state.rests[i], digit) : 0;
+        state.rests[i] = static_cast<uint16_t>(rest);
     }
     if (!in_fraction) return;
     if (digit != 0 || !state.with_exponent) state.zeros = 0;
     const int32_t most = state.with_exponent ? most_exponent_places_ : most_places_ + 1;
-    state.places = std::min(state.places + 1, std::max(most, most_places_ + 1));
+    state.places =
+        static_cast<uint16_t>(std::min(state.places + 1, std::max(most, most_places_ + 1)));
 }
 
 bool NumberReader::is_multiple(const State& state, size_t divisor) const {

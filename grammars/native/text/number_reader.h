@@ -15,28 +15,29 @@ class NumberReader {
   public:
     static constexpr size_t kMostDivisors = 4;
 
-    enum Place : int32_t { kBegin, kSign, kZero, kWhole, kPoint, kFraction };
+    enum Place : int8_t { kBegin, kSign, kZero, kWhole, kPoint, kFraction };
     // How digits compare with those of a bound: how many were equal so far, or one of these.
     enum Order : int32_t { kLess = -1, kGreater = -2 };
 
     struct State {
-        int32_t place = kBegin;
-        int32_t negative = 0;
-        int32_t zero = 1;           // every digit so far is 0
-        int32_t with_exponent = 0;  // whether the letter e may still follow
         // With bounds. Whole digits: how many. Behind the point: the power of ten of the first
         // digit, or minus the number of zeros, or kSettled.
         int32_t power = 0;
         int32_t low = 0, high = 0;  // Order
-        // With divisors. Digits behind the point; zeros at the end of the whole, or -1 where all
-        // digits behind the point are 0; whether the last digit is not 0.
-        int32_t places = 0, zeros = 0, ends_above = 0;
-        // Per divisor: its rest, and whether the places that it has were passed with a multiple.
-        std::array<int32_t, kMostDivisors> rests{};
-        std::array<int32_t, kMostDivisors> passed{};  // 0: not yet, 1: a multiple, 2: none
+        // With divisors. Digits behind the point; per divisor its rest, and whether its places were
+        // passed: 0: not yet, 1: with a multiple, 2: with none.
+        uint16_t places = 0;
+        std::array<uint16_t, kMostDivisors> rests{};
+        std::array<int8_t, kMostDivisors> passed{};
+        int8_t zeros = 0;       // at the end of the whole, or -1: all behind the point are 0
+        int8_t ends_above = 0;  // whether the last digit is not 0
+        int8_t place = kBegin;
+        int8_t negative = 0;
+        int8_t zero = 1;           // every digit so far is 0
+        int8_t with_exponent = 0;  // whether the letter e may still follow
 
         bool operator==(const State&) const = default;
-        size_t hash() const;
+        uint64_t hash() const;
     };
     // What the exponent must be; none if low > high.
     struct Interval {

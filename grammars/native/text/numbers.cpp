@@ -4,7 +4,7 @@
 
 #include "divisors.h"
 #include "exponents.h"
-#include "flat_index.h"
+#include "index.h"
 #include "number_reader.h"
 
 namespace sglite::text {
@@ -30,14 +30,17 @@ class Builder {
     using State = NumberReader::State;
 
     int32_t state_of(const State& state) {
-        if (const int32_t known = known_.find(state); known >= 0) return known;
+        const uint64_t hash = state.hash();
+        const int32_t known = known_.find(
+            hash, [&](int32_t i) { return open_[static_cast<size_t>(i)].first == state; });
+        if (known >= 0) return open_[static_cast<size_t>(known)].second;
         if (dfa_.edges.size() >= kMostStates) {
             throw Refused(
                 "'multipleOf' and the bounds of a number need more than 20000 states; "
                 "use rounder numbers");
         }
         const auto number = static_cast<int32_t>(dfa_.edges.size());
-        known_.set(state, number);
+        known_.add(hash, static_cast<int32_t>(open_.size()));
         dfa_.edges.emplace_back();
         dfa_.accepting.push_back(reader_.accepts(state));
         open_.emplace_back(state, number);
@@ -82,7 +85,7 @@ class Builder {
     NumberReader reader_;
     Dfa dfa_;
     Exponents exponents_;
-    FlatIndex<State> known_;
+    Index known_;
     std::vector<std::pair<State, int32_t>> open_;
 };
 
