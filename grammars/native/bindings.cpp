@@ -14,6 +14,7 @@
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
+#include "text_machine.h"
 #include "vocabulary.h"
 
 namespace nb = nanobind;
@@ -33,6 +34,22 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
+// The Python exception has the pointer as an attribute.
+void bind_refused(nb::module_& m) {
+    nb::object type = nb::exception<sglite::Refused>(m, "Refused");
+    nb::register_exception_translator(
+        [](const std::exception_ptr& thrown, void* type) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const sglite::Refused& refused) {
+                nb::object error = nb::borrow(static_cast<PyObject*>(type))(refused.what());
+                error.attr("pointer") = refused.pointer;
+                PyErr_SetObject(static_cast<PyObject*>(type), error.ptr());
+            }
+        },
+        type.ptr());
+}
+
 }  // namespace
 
 namespace sglite {
@@ -43,7 +60,7 @@ NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
-    nb::exception<sglite::Refused>(m, "Refused");
+    bind_refused(m);
 
     sglite::bind_vocabulary(m);
 
@@ -85,5 +102,22 @@ NB_MODULE(_native, m) {
             "root"_a, "vocabulary"_a, "check_bytes"_a);
 
     sglite::bind_matcher(m);
+    m.def(
+        "compile_pattern",
+        [](const nb::bytes& pattern, bool search, bool ecma,
+           std::shared_ptr<Vocabulary> vocabulary) {
+            const std::string_view text = view(pattern);
+            const nb::gil_scoped_release released;
+            auto tree = std::make_shared<const sglite::text::Regex>(sglite::text::parse(
+                text, ecma ? sglite::text::Dialect::kEcma : sglite::text::Dialect::kPython));
+            auto make = sglite::text_machines(
+                [tree, search](sglite::text::Languages& languages) {
+                    return languages.regex(*tree, search);
+                },
+                *vocabulary);
+            return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+        },
+        "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
+
     sglite::bind_text(m);
 }
