@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "bind_matcher.h"
+#include "bind_schema.h"
 #include "bind_vocabulary.h"
 #include "builder.h"
 #include "matcher.h"
@@ -43,9 +44,19 @@ NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
-    nb::exception<sglite::Refused>(m, "Refused");
+    // Its arguments are the reason and the place.
+    static const nb::object refused = nb::exception<sglite::Refused>(m, "Refused");
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const sglite::Refused& error) {
+            const nb::tuple arguments = nb::make_tuple(error.what(), error.pointer);
+            PyErr_SetObject(refused.ptr(), arguments.ptr());
+        }
+    });
 
     sglite::bind_vocabulary(m);
+    sglite::bind_schema(m);
 
     nb::class_<Builder>(m, "Builder")
         .def(nb::init<>())

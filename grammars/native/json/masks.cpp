@@ -1,6 +1,7 @@
 // The token masks of the JSON machine. Inside of strings of free content most of a mask is known
 // beforehand; only tokens that close the string are looked at.
 #include <algorithm>
+#include <bit>
 
 #include "../walk.h"
 #include "machine.h"
@@ -25,14 +26,17 @@ Position JsonMachine::alike(const Position& at) {
 }
 
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
-    if (fill_string(at, mask)) return;
-    const Trie& trie = vocabulary_->trie();
-    walk(
-        trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
-        [&](uint32_t node, const Position&) {
-            set_bits(trie, node, mask.bits.data());
-            return true;
-        });
+    mask.highest = kUnreachable;
+    if (!fill_string(at, mask)) {
+        const Trie& trie = vocabulary_->trie();
+        walk(
+            trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
+            [&](uint32_t node, const Position&) {
+                set_bits(trie, node, mask.bits.data());
+                return true;
+            });
+    }
+    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
 }
 
 // False where nothing is known beforehand.
