@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from judging import SHARED
-from trials import ids_of
+from numpy.typing import NDArray
 from validator import validator_of
 from writing import restyled
 
@@ -87,20 +88,21 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
     vocabulary = grammar.vocabulary
     matcher, mask = grammar.matcher(), grammar.vocabulary.empty_mask()
     budget = matcher.tokens_to_finish() + rng.choice(SLACK)
-    eos = set(vocabulary.eos_ids)
+    eos = vocabulary.eos_ids
     text, taken = b"", 0
     leaps = rng.random()  # how much this completion likes tokens that lead towards the end
     while not matcher.is_finished:
         matcher.fill_mask(mask, budget - taken)
-        ids = ids_of(mask)
-        if not ids:
+        ends = [i for i in eos if mask[i >> 5] >> (i & 31) & 1]
+        for i in ends:
+            mask[i >> 5] &= ~np.uint32(1 << (i & 31))
+        if bool(ends) != matcher.is_complete:
+            raise Violation(f"the mask has {ends}, but complete: {matcher.is_complete}", text)
+        ids = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        if not len(ids) and not ends:
             raise Violation(f"nothing is allowed with {budget - taken} tokens left", text)
-        if ids[0] in eos or not eos.isdisjoint(ids):
-            if not matcher.is_complete:
-                raise Violation("an end is allowed where nothing is complete", text)
-            if len(ids) <= len(eos) or rng.random() < 0.3:
-                break
-            ids = [i for i in ids if i not in eos]
+        if ends and (not len(ids) or rng.random() < 0.3):
+            break
         token = _choose(ids, vocabulary, rng, leaps)
         if not matcher.accept(token):
             raise Violation(f"{vocabulary.token(token)!r} is allowed, but refused", text)
@@ -111,9 +113,11 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
     return text, taken
 
 
-def _choose(ids: list[int], vocabulary: Vocabulary, rng: random.Random, leaps: float) -> int:
+def _choose(
+    ids: NDArray[np.intp], vocabulary: Vocabulary, rng: random.Random, leaps: float
+) -> int:
     """One of the ids: any, or rather one with a mark of structure, or rather a short one."""
-    some = rng.sample(ids, 24) if len(ids) > 24 else ids
+    some = [int(ids[rng.randrange(len(ids))]) for _ in range(min(len(ids), 24))]
     kind = rng.random()
     if kind < leaps:
         marks = [i for i in some if any(c in b'"{}[],:\\' for c in vocabulary.token(i))]
