@@ -33,7 +33,7 @@ _WORD = f"[{SETS['w']}]"
 BOUNDARY = f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 
 
-class BadPattern(ValueError):
+class BadPattern(ValueError):  # noqa: N818
     """No pattern of ECMA-262."""
 
 

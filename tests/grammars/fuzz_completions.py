@@ -113,9 +113,7 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
     return text, taken
 
 
-def _choose(
-    ids: NDArray[np.intp], vocabulary: Vocabulary, rng: random.Random, leaps: float
-) -> int:
+def _choose(ids: NDArray[np.intp], vocabulary: Vocabulary, rng: random.Random, leaps: float) -> int:
     """One of the ids: any, or rather one with a mark of structure, or rather a short one."""
     some = [int(ids[rng.randrange(len(ids))]) for _ in range(min(len(ids), 24))]
     kind = rng.random()

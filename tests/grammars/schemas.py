@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 Schema = st.SearchStrategy[Any]
 
 KEYS = ["a", "b", "ab", "z"]
-PATTERNS = ["^a", "b$", "^[ab]*$", "^$", "a|z", "^.$", "^(?!z)", "^(?=.*b)a", "[^a]", "^\\w{2}", "é"]
+PATTERNS = [
+    "^a",
+    "b$",
+    "^[ab]*$",
+    "^$",
+    "a|z",
+    "^.$",
+    "^(?!z)",
+    "^(?=.*b)a",
+    "[^a]",
+    "^\\w{2}",
+    "é",
+]
 SCALARS: list[Any] = [None, True, False, 0, 1, 1.0, -1, 2, 0.5, "", "a", "b", "ab", "é", "1"]
 CONSTANTS: list[Any] = [
     *SCALARS,

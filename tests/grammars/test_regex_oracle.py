@@ -52,8 +52,7 @@ def compiled(pattern: str, engine: str = "native") -> Grammar | None:
     try:
         return compile_regex(pattern, VOCABULARY, engine=engine)  # type: ignore[arg-type]
     except GrammarError as error:
-        assert error.reason
-        event("refused: " + error.reason[:40])
+        event("refused: " + (error.reason or "?")[:40])
         return None
 
 
@@ -121,8 +120,6 @@ def _least(machine: interegular.FSM, state: int | None) -> int:
             break
         seen |= edge
     return 1000
-
-
 
 
 @searching

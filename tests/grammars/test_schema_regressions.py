@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -232,8 +233,6 @@ def test_what_nothing_satisfies_is_an_error(bytewise: Vocabulary, schema: Any, o
     ],
 )  # fmt: skip
 def test_no_prefix_is_alive_without_a_completion(schema: Any, begin: str, dead: str) -> None:
-    import random
-
     grammar = compile_json_schema(schema, VOCABULARY, property_order="any", whitespace="compact")
     matcher = grammar.matcher()
     ids = spelled(begin.encode(), VOCABULARY)

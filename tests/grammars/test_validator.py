@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,6 @@ def test_json_that_is_odd_but_right() -> None:
 
 @given(st.integers(-(10**9), 10**9), st.integers(-6, 6), st.integers(1, 10**6), st.integers(-6, 6))
 def test_multiples_are_those_of_fractions(a: int, p: int, b: int, q: int) -> None:
-    from fractions import Fraction
-
     value, unit = load(f"{a}e{p}"), load(f"{b}e{q}")
     whole = (Fraction(value) / Fraction(unit)).denominator == 1
     assert is_multiple(value, unit) == whole

@@ -1,39 +1,29 @@
-r"""The truth that the tests of constraints go by: is this JSON text valid against this schema?
+"""The truth that the tests of constraints go by: is this JSON text valid against this schema?
 
-`jsonschema` with its numbers exact, its patterns those of ECMA-262, every format checked, and the
-keywords replaced where it departs from the specification:
+`jsonschema`, with these parts replaced where it departs from the specification (drafts 2020-12 of
+core and validation, unless said):
 
-| what                     | jsonschema 4.26               | here, and the sentence that decides       |
-|--------------------------|-------------------------------|-------------------------------------------|
-| multipleOf               | floats: 19.99 is no multiple  | exact. Core 4.2.1: number is "an arbitrary|
-|                          | of 0.01; 1e308 / 0.5 overflows| -precision, base-10 decimal number value" |
-| pattern,                 | Python's `re`: `$` before a   | ECMA-262. Core 6.4: "regular expressions  |
-| patternProperties,       | last newline, `\d` beyond     | SHOULD be ... built with the 'u' flag";   |
-| additionalProperties     | ASCII, no `\p`                | `$` there is the end of the input         |
-| uniqueItems              | misses [[1], [true], [1]]     | Validation 6.4.3: "all of its elements are|
-|                          | (compares neighbours only)    | unique"; core 4.2.2: equality by data     |
-|                          |                               | model                                     |
-| enum, const              | draft 4 and 6: [false] = [0]  | core 4.2.2: "both are arrays, and have an |
-|                          |                               | equal value item-for-item"                |
-| unevaluatedItems,        | `items`, `contains` and       | core 11.2: applies to items "that do not  |
-| unevaluatedProperties    | nested ones count in branches | ... annotation results"; 7.7.1.2:         |
-|                          | and for items that fail       | "Schema objects that produce a false      |
-|                          |                               | assertion result MUST NOT produce any     |
-|                          |                               | annotation results"                       |
-| integers                 | 1.0 is one from draft 6 on    | same, at any size. Validation 6.1.1:      |
-|                          |                               | "any number with a zero fractional part"; |
-|                          |                               | draft 4, core 3.5: "a JSON number without |
-|                          |                               | a fraction or exponent part": 1.0 is none |
-| keys that stand twice    | the last one counts           | no instance. Core 4.2.1: "behavior for    |
-|                          |                               | JSON texts with duplicate keys is         |
-|                          |                               | undefined"; RFC 8259, 4: "SHOULD be       |
-|                          |                               | unique"                                   |
-| lone surrogates          | taken                         | no instance. RFC 8259, 8.2: "behavior ... |
-|                          |                               | is unpredictable"; they are no characters |
-| dependencies             | not from 2019-09 on           | in every draft, as its metaschemas still  |
-|                          |                               | have it, "to prevent incompatible         |
-|                          |                               | extensions as they remain in common use"  |
-| format                   | few without extra packages    | all, in all drafts: see formats_oracle    |
+- multipleOf: floats make 19.99 no multiple of 0.01. Here exact, at any size. Core 4.2.1: "An
+  arbitrary-precision, base-10 decimal number value"; validation 6.2.1: "valid only if division by
+  this keyword's value results in an integer".
+- pattern, patternProperties, additionalProperties: Python's `re` takes `$` before a last newline,
+  digits beyond ASCII, and no classes of Unicode. Validation 6.3.3: "SHOULD be a valid regular expression,
+  according to the ECMA-262 regular expression dialect".
+- uniqueItems: [[1], [true], [1]] passes, since only sorted neighbours are compared. Validation
+  6.4.3: "all of its elements are unique". One notion of equality for it, enum and const: core
+  4.2.2: "of the same type and have the same value according to the data model".
+- unevaluatedItems, unevaluatedProperties: rebuilt, so that the keys and items that count are found
+  with the keywords of this file. Core 7.7.1.2: "Schema objects that produce a false assertion
+  result MUST NOT produce any annotation results".
+- integers: as floats only up to 2^53. Validation 6.1.1: "any number with a zero fractional part".
+  In draft 4 (core 3.5) "A JSON number without a fraction or exponent part": 1.0 is none there.
+- dependencies: not checked from 2019-09 on. Here in every draft: the metaschema keeps it "to
+  prevent incompatible extensions as they remain in common use".
+- keys that stand twice: the last one counts. Here no instance. Core 4.2.1: "an object cannot have
+  two properties with the same key".
+- lone surrogates: taken. Here no instance: RFC 8259, 8.2, calls the behaviour of software that
+  receives them "unpredictable", and UTF-8 has no bytes for them.
+- format: see `formats_oracle`.
 """
 
 from __future__ import annotations
@@ -125,9 +115,7 @@ def is_multiple(value: int | Decimal, unit: int | Decimal) -> bool:
     if power >= unit_power:
         return digits % unit_digits * pow(10, power - unit_power, unit_digits) % unit_digits == 0
     shift = unit_power - power
-    return digits == 0 or (
-        shift <= len(str(digits)) and digits % (unit_digits * 10**shift) == 0
-    )
+    return digits == 0 or (shift <= len(str(digits)) and digits % (unit_digits * 10**shift) == 0)
 
 
 def _scaled(value: int | Decimal) -> tuple[int, int]:
