@@ -7,8 +7,8 @@ core and validation, unless said):
   arbitrary-precision, base-10 decimal number value"; validation 6.2.1: "valid only if division by
   this keyword's value results in an integer".
 - pattern, patternProperties, additionalProperties: Python's `re` takes `$` before a last newline,
-  digits beyond ASCII, and no classes of Unicode. Validation 6.3.3: "SHOULD be a valid regular expression,
-  according to the ECMA-262 regular expression dialect".
+  digits beyond ASCII, and no classes of Unicode. Validation 6.3.3: "SHOULD be a valid regular
+  expression, according to the ECMA-262 regular expression dialect".
 - uniqueItems: [[1], [true], [1]] passes, since only sorted neighbours are compared. Validation
   6.4.3: "all of its elements are unique". One notion of equality for it, enum and const: core
   4.2.2: "of the same type and have the same value according to the data model".
