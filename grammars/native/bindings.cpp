@@ -15,6 +15,7 @@
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
+#include "text_machine.h"
 #include "vocabulary.h"
 
 namespace nb = nanobind;
@@ -34,9 +35,26 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
+// The Python exception has the pointer as an attribute.
+void bind_refused(nb::module_& m) {
+    nb::object type = nb::exception<sglite::Refused>(m, "Refused");
+    nb::register_exception_translator(
+        [](const std::exception_ptr& thrown, void* type) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const sglite::Refused& refused) {
+                nb::object error = nb::borrow(static_cast<PyObject*>(type))(refused.what());
+                error.attr("pointer") = refused.pointer;
+                PyErr_SetObject(static_cast<PyObject*>(type), error.ptr());
+            }
+        },
+        type.ptr());
+}
+
 }  // namespace
 
 namespace sglite {
+void bind_languages(nb::module_& m);
 void bind_text(nb::module_& m);
 }  // namespace sglite
 
@@ -44,16 +62,7 @@ NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
-    // Its arguments are the reason and the place.
-    static const nb::object refused = nb::exception<sglite::Refused>(m, "Refused");
-    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const sglite::Refused& error) {
-            const nb::tuple arguments = nb::make_tuple(error.what(), error.pointer);
-            PyErr_SetObject(refused.ptr(), arguments.ptr());
-        }
-    });
+    bind_refused(m);
 
     sglite::bind_vocabulary(m);
     sglite::bind_schema(m);
@@ -95,6 +104,24 @@ NB_MODULE(_native, m) {
             },
             "root"_a, "vocabulary"_a, "check_bytes"_a);
 
+    sglite::bind_languages(m);
     sglite::bind_matcher(m);
+    m.def(
+        "compile_pattern",
+        [](const nb::bytes& pattern, bool search, bool ecma,
+           std::shared_ptr<Vocabulary> vocabulary) {
+            const std::string_view text = view(pattern);
+            const nb::gil_scoped_release released;
+            auto tree = std::make_shared<const sglite::text::Regex>(sglite::text::parse(
+                text, ecma ? sglite::text::Dialect::kEcma : sglite::text::Dialect::kPython));
+            auto make = sglite::text_machines(
+                [tree, search](sglite::text::Languages& languages) {
+                    return languages.regex(*tree, search);
+                },
+                *vocabulary);
+            return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+        },
+        "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
+
     sglite::bind_text(m);
 }

@@ -41,6 +41,7 @@ int32_t Pool::known_least(TextState state, Measure measure) {
             least = dfas_[part(state, 0)].least[measure][part(state, 1)];
             break;
         case Kind::kEither: {
+            if (states_[state].conditional) return -1;
             least = kUnreachable;
             for (uint32_t i = 0; i < states_[state].size; ++i) {
                 const int32_t one = this->least(part(state, static_cast<int>(i)), measure);
@@ -67,6 +68,14 @@ int32_t Pool::lower_bound(TextState state, Measure measure) {
     if (states_[state].least[measure] >= 0) return states_[state].least[measure];
     int64_t bound = 0;
     switch (kind(state)) {
+        case Kind::kEither:
+            if (!states_[state].conditional) return known_least(state, measure);
+            bound = kUnreachable - 1;
+            for (uint32_t i = 0; i < states_[state].size; ++i) {
+                bound = std::min<int64_t>(bound,
+                                          lower_bound(part(state, static_cast<int>(i)), measure));
+            }
+            return static_cast<int32_t>(bound);
         case Kind::kBoth:
             for (uint32_t i = 0; i < states_[state].size; ++i) {
                 bound = std::max<int64_t>(bound,
