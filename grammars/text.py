@@ -4,7 +4,7 @@
     pair   ::= [a-z]+ ":" value             sets [a-z] [^"\\\\], any character .
     value  ::= "\\"" [^"]{1,8} "\\""        {m} {m,} {m,n}; # starts a comment
 
-Recursion is free except on the left. Knows nothing of JSON or regular expressions.
+Recursion is free, also on the left. Knows nothing of JSON or regular expressions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def compile_grammar(
     """The grammar of the texts that rule `start` of `text` derives.
 
     Raises GrammarError, its pointer "line:column", for a text that is not in the format, for
-    rules that are missing or left-recursive, and for a grammar that derives nothing. The format
+    rules that are missing, and for a grammar that derives nothing. The format
     "lark" is not available in this version.
     """
     if format == "lark":

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
-#include <set>
 #include <utility>
+
+#include "left_recursion.h"
 
 namespace sglite {
 namespace {
@@ -260,58 +261,6 @@ std::vector<bool> reachable(const Network& network) {
     return seen;
 }
 
-// The rules that a match of `rule` can begin with, before any byte.
-std::vector<int32_t> beginnings(const Network& network, int32_t rule) {
-    std::set<int32_t> seen{network.rules[rule].start};
-    std::vector<int32_t> todo{network.rules[rule].start}, found;
-    const auto visit = [&](int32_t node) {
-        if (node >= 0 && seen.insert(node).second) todo.push_back(node);
-    };
-    while (!todo.empty()) {
-        const Node& node = network.nodes[todo.back()];
-        todo.pop_back();
-        for (const int32_t to : node.empty) visit(to);
-        for (const TakeKey& take : node.takes) visit(take.to);
-        visit(node.all_taken);
-        for (const Call& call : node.calls) {
-            found.push_back(call.rule);
-            if (network.nodes[network.rules[call.rule].start].cost == 0) visit(call.then);
-        }
-    }
-    return found;
-}
-
-void refuse_left_recursion(const Network& network, const std::vector<bool>& alive) {
-    const auto count = static_cast<int32_t>(network.rules.size());
-    std::vector<std::vector<int32_t>> next(count), before(count);
-    std::vector<size_t> open(count, 0);
-    std::vector<int32_t> done;
-    for (int32_t rule = 0; rule < count; ++rule) {
-        if (alive[network.rules[rule].start]) next[rule] = beginnings(network, rule);
-        open[rule] = next[rule].size();
-        for (const int32_t begun : next[rule]) before[begun].push_back(rule);
-        if (open[rule] == 0) done.push_back(rule);
-    }
-    while (!done.empty()) {
-        const int32_t rule = done.back();
-        done.pop_back();
-        for (const int32_t user : before[rule]) {
-            if (--open[user] == 0) done.push_back(user);
-        }
-    }
-    auto at = static_cast<int32_t>(
-        std::find_if(open.begin(), open.end(), [](size_t n) { return n > 0; }) - open.begin());
-    if (at == count) return;
-    // Every step stays among rules that lead into a cycle, and every cycle has a named rule.
-    for (int32_t steps = 0; steps < count || network.rules[at].name.empty(); ++steps) {
-        at = *std::find_if(next[at].begin(), next[at].end(),
-                           [&](int32_t rule) { return open[rule] > 0; });
-    }
-    throw Refused("rule '" + network.rules[at].name +
-                  "' is left-recursive: it can begin with itself before reading anything; "
-                  "write it with a repetition instead");
-}
-
 void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
                         const std::vector<bool>& alive) {
     bool used[256] = {};
@@ -337,6 +286,7 @@ int32_t Network::key_cost(const FreeObject& object, size_t key) const {
 
 void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     const int unwritable = check_bytes ? drop_unwritable(network, vocabulary) : -1;
+    remove_left_recursion(network);
     skip_links(network);
     compute_costs(network, vocabulary.trie());
     if (network.nodes[network.rules[network.root].start].cost >= kUnreachable) {
@@ -347,7 +297,6 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     drop_dead(network);
     check_likeness(network);
     const std::vector<bool> alive = reachable(network);
-    refuse_left_recursion(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);
 }
 

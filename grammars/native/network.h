@@ -8,23 +8,14 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "characters.h"
+#include "refused.h"
 #include "vocabulary.h"
 
 namespace sglite {
-
-// A grammar that cannot be compiled; the message becomes the reason of a GrammarError.
-class Refused : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
-
-// Numbers of tokens saturate here, which also means "cannot finish".
-constexpr int32_t kUnreachable = 1 << 29;
 
 struct ByteEdge {
     ByteRange bytes;
@@ -88,13 +79,8 @@ struct Network {
     int32_t key_cost(const FreeObject& object, size_t key) const;
 };
 
-// Adds costs that may be kUnreachable.
-inline int32_t add_cost(int32_t a, int32_t b) {
-    return a >= kUnreachable - b ? kUnreachable : a + b;
-}
-
-// Computes the costs, drops what is dead, and checks the promises: some text matches, no rule
-// begins with itself, and, with `check_bytes`, every byte of a match is a token of its own.
+// Takes out left recursion, computes the costs, drops what is dead, and checks the promises: some
+// text matches and, with `check_bytes`, every byte of a match is a token of its own.
 // Texts with bytes that the tokeniser cannot write at all (control characters and parts of rare
 // characters that occur in no token) are no part of the language; for printable ASCII and
 // whitespace that is an error as well. Throws Refused.
