@@ -7,7 +7,7 @@
 namespace sglite {
 namespace {
 
-constexpr size_t kMaxEdges = 20'000'000;
+constexpr size_t kMaxEdges = 1'000'000;
 
 }  // namespace
 

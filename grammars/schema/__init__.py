@@ -9,9 +9,8 @@ from sglite.errors import GrammarError
 from sglite.grammars import _native
 from sglite.grammars.matcher import Grammar, build
 from sglite.grammars.refusals import refusals
-from sglite.grammars.schema.compiler import Compiler
-from sglite.grammars.schema.references import Document
-from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
+from sglite.grammars.schema.lowering import lower_schema
+from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Whitespace
 from sglite.grammars.vocabulary import Vocabulary
 
 
@@ -46,17 +45,17 @@ def compile_json_schema(
 
     def compile_now() -> Grammar:
         builder = _native.Builder()
-        style = Style(builder, property_order, whitespace, spelling)
-        root = Compiler(Document(_load(text)), builder, style).run()
+        root = lower_schema(builder, text, property_order, whitespace, spelling)
         return build(builder, root, vocab)
 
     with refusals("schema"):
-        text = _schema_text(schema)
+        text = schema_text(schema)
         key = ("json_schema", text, property_order, whitespace, spelling)
         return vocab.compiled(key, compile_now)
 
 
-def _schema_text(schema: Any) -> str:
+def schema_text(schema: Any) -> str:
+    """The JSON text of a schema in any of the forms that `compile_json_schema` takes."""
     if isinstance(schema, str):
         return schema
     if not isinstance(schema, dict | bool):
@@ -71,10 +70,3 @@ def _schema_text(schema: Any) -> str:
         return json.dumps(schema)
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not JSON: {error}") from error
-
-
-def _load(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise GrammarError(f"the schema is not JSON: {error}") from None

@@ -93,8 +93,3 @@ def test_refusals(vocab: Vocabulary, text: str, place: str, word: str) -> None:
         compile_grammar(text, vocab)
     assert word in caught.value.reason
     assert caught.value.pointer == place
-
-
-def test_lark_is_refused_by_name(vocab: Vocabulary) -> None:
-    with pytest.raises(GrammarError, match="Lark"):
-        compile_grammar("start: A", vocab, format="lark")
