@@ -19,6 +19,9 @@ GrammarFormat = Literal["gbnf", "lark"]
 MAX_LENGTH = 400_000
 """Characters of a grammar text."""
 
+MAX_EDGES = 500_000
+"""Of its network: roughly its characters, those of repetitions counted as often as they stand."""
+
 
 def compile_grammar(
     text: str | Path,
@@ -41,7 +44,7 @@ def compile_grammar(
 
         def compile_now() -> Grammar:
             builder = _native.Builder()
-            return build(builder, read.lower(builder, start), vocab)
+            return build(builder, read.lower(builder, start), vocab, MAX_EDGES)
 
         return vocab.compiled((*read.key, start), compile_now)
 

@@ -130,13 +130,13 @@ NB_MODULE(_native, m) {
         .def("define", &Builder::define, "rule"_a, "body"_a)
         .def(
             "build",
-            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary,
-               bool check_bytes) {
+            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary, bool check_bytes,
+               size_t most_edges) {
                 const nb::gil_scoped_release released;
-                return std::make_shared<Grammar>(std::move(vocabulary), b.lay_out(root),
+                return std::make_shared<Grammar>(std::move(vocabulary), b.lay_out(root, most_edges),
                                                  check_bytes);
             },
-            "root"_a, "vocabulary"_a, "check_bytes"_a);
+            "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
     nb::class_<Grammar>(m, "Grammar")
         .def(

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace sglite {
-namespace {
-
-constexpr size_t kMaxEdges = 1'000'000;
-
-}  // namespace
-
 int Builder::add(Expression expression) {
     expressions_.push_back(std::move(expression));
     return static_cast<int>(expressions_.size()) - 1;
@@ -116,7 +110,8 @@ void Builder::define(int rule, int body) {
 // or out of `to` (unless they are the same node), so alternatives may share both.
 class Builder::Layout {
   public:
-    explicit Layout(const Builder& builder) : builder_(builder) {}
+    Layout(const Builder& builder, size_t most_edges)
+        : builder_(builder), most_edges_(most_edges) {}
 
     Network run(int root) {
         network_.rules.resize(builder_.bodies_.size());
@@ -143,8 +138,8 @@ class Builder::Layout {
     }
 
     void count_edge() {
-        if (++edges_ > kMaxEdges) {
-            throw Refused("the grammar is too large: more than " + std::to_string(kMaxEdges) +
+        if (++edges_ > most_edges_) {
+            throw Refused("the grammar is too large: more than " + std::to_string(most_edges_) +
                           " edges; shorten its repetitions");
         }
     }
@@ -355,10 +350,13 @@ class Builder::Layout {
 
     const Builder& builder_;
     Network network_;
+    const size_t most_edges_;
     size_t edges_ = 0;
     int32_t object_ = -1;
 };
 
-Network Builder::lay_out(int root) const { return Layout(*this).run(check(root)); }
+Network Builder::lay_out(int root, size_t most_edges) const {
+    return Layout(*this, most_edges).run(check(root));
+}
 
 }  // namespace sglite

@@ -33,8 +33,8 @@ class Builder {
     int call(int rule);          // the expression that stands for it
     void define(int rule, int body);
 
-    // Throws Refused where a rule lacks a definition or the network grows beyond the limit.
-    Network lay_out(int root) const;
+    // Throws Refused where a rule lacks a definition or the network grows beyond `most_edges`.
+    Network lay_out(int root, size_t most_edges) const;
 
   private:
     enum class Kind {
