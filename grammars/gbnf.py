@@ -9,6 +9,7 @@ Recursion is free, also on the left. Knows nothing of JSON or regular expression
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from sglite.errors import GrammarError
@@ -33,17 +34,19 @@ _HEX_LENGTH = {"x": 2, "u": 4, "U": 8}
 _MAX_COUNT = 100_000
 
 
-def lower_gbnf(text: str, builder: _native.Builder, start: str) -> int:
-    """The expression of rule `start`. Raises GrammarError, its pointer "line:column"."""
-    return _Reader(text, builder).run(start)
+def lower_gbnf(text: str, builder: _native.Builder, start: str, given: Mapping[str, int]) -> int:
+    """The expression of rule `start`. `given`: expressions of rules that the text may use without
+    a definition. Raises GrammarError, its pointer "line:column"."""
+    return _Reader(text, builder, given).run(start)
 
 
 class _Reader:
     """One pass over the text; rules are declared when they are first named."""
 
-    def __init__(self, text: str, builder: _native.Builder) -> None:
+    def __init__(self, text: str, builder: _native.Builder, given: Mapping[str, int]) -> None:
         self.text = text
         self.builder = builder
+        self.given = given
         self.at = 0
         self.rules: dict[str, int] = {}
         self.defined: set[str] = set()
@@ -104,7 +107,7 @@ class _Reader:
         self.skip(newlines=False)
         if not self.take("::="):
             self.refuse("expected '::=' after the rule's name")
-        if name in self.defined:
+        if name in self.defined or name in self.given:
             self.refuse(f"rule {name!r} is defined twice", begin)
         self.defined.add(name)
         self.skip(newlines=True)
@@ -174,6 +177,8 @@ class _Reader:
         if self.text[begin] not in _NAME:
             self.refuse(f"unexpected {self.text[begin]!r}")
         name = self.name()
+        if name in self.given:
+            return self.given[name]
         self.used_at.setdefault(name, begin)
         return self.builder.call(self.rule(name))
 

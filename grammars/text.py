@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -44,21 +45,28 @@ def compile_grammar(
 
         def compile_now() -> Grammar:
             builder = _native.Builder()
-            return build(builder, read.lower(builder, start), vocab, MAX_EDGES)
+            return build(builder, read.lower(builder, start, {}), vocab, MAX_EDGES)
 
         return vocab.compiled((*read.key, start), compile_now)
 
 
+Lower = Callable[[_native.Builder, str, Mapping[str, int]], int]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadGrammar:
-    """A grammar text: its `key` names its content, `lower` makes the expression of a rule."""
+    """A grammar text: `key` names its content, `lower` makes the expression of a rule out of it,
+    given those of the rules that the text does not define itself."""
 
-    def __init__(self, key: tuple[str, ...], lower: Callable[[_native.Builder, str], int]) -> None:
-        self.key = key
-        self.lower = lower
+    key: tuple[str, ...]
+    lower: Lower = field(compare=False)
 
 
-def read_grammar(text: str | Path, format: GrammarFormat | None) -> ReadGrammar:
-    """The text, its format settled and its imports read. Raises GrammarError."""
+def read_grammar(
+    text: str | Path, format: GrammarFormat | None, given: frozenset[str] = frozenset()
+) -> ReadGrammar:
+    """The text, its format settled and its imports read; `given` are the rules that it may use
+    without a definition. Raises GrammarError."""
     folder = None
     if isinstance(text, Path):
         format = format or _format_of(text)
@@ -71,12 +79,12 @@ def read_grammar(text: str | Path, format: GrammarFormat | None) -> ReadGrammar:
         raise GrammarError(f"the grammar has more than {MAX_LENGTH} characters; make it shorter")
     content = text
     if format == "gbnf":
-        return ReadGrammar(("gbnf", content), lambda b, start: lower_gbnf(content, b, start))
+        return ReadGrammar(("gbnf", content), lambda *args: lower_gbnf(content, *args))
     if folder is None:
         return ReadGrammar(
-            ("lark", content), lambda b, start: LarkGrammar(content, None).lower(b, start)
+            ("lark", content), lambda *args: LarkGrammar(content, None, given).lower(*args)
         )
-    grammar = LarkGrammar(content, folder)
+    grammar = LarkGrammar(content, folder, given)
     return ReadGrammar(("lark", content, *grammar.texts), grammar.lower)
 
 

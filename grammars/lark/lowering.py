@@ -6,6 +6,7 @@ whole; priorities, aliases and the shape of trees say nothing about the language
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from sglite.errors import GrammarError
@@ -36,29 +37,31 @@ _MAX_INSTANCES = 10_000
 class LarkGrammar:
     """A text with its imports, read; `lower` gives the expression of a rule."""
 
-    def __init__(self, text: str, folder: Path | None) -> None:
-        self._sources = Sources(text, folder)
+    def __init__(self, text: str, folder: Path | None, given: frozenset[str]) -> None:
+        self._sources = Sources(text, folder, given)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts of the imported files."""
         return self._sources.texts
 
-    def lower(self, builder: Builder, start: str) -> int:
-        """The expression of rule `start`; in place of a missing `root`, of `start`."""
+    def lower(self, builder: Builder, start: str, given: Mapping[str, int]) -> int:
+        """The expression of rule `start`; in place of a missing `root`, of `start`. `given`:
+        expressions of the rules that the text uses without a definition."""
         main = self._sources.main
         known = main.definitions.keys() | main.imports.keys()
         if start == "root" and start not in known:
             start = "start"
         if start not in known:
             main.refuse(f"there is no rule {start!r} to start with", 0)
-        return _Lowering(self._sources, builder).run(start)
+        return _Lowering(self._sources, builder, given).run(start)
 
 
 class _Lowering:
-    def __init__(self, sources: Sources, builder: Builder) -> None:
+    def __init__(self, sources: Sources, builder: Builder, given: Mapping[str, int]) -> None:
         self.sources = sources
         self.builder = builder
+        self.given = given
         self.calls: dict[tuple[int, str, tuple[int, ...]], int] = {}
         self.todo: list[tuple[int, Source, Definition, dict[str, int]]] = []
         self.tokens: dict[object, int] = {}
@@ -122,6 +125,8 @@ class _Lowering:
             case Name(name, arguments):
                 if name in values and not arguments:
                     return values[name]
+                if name in self.given and source is self.sources.main:
+                    return self.token(("given", name), self.given[name])
                 found = self.call(
                     source, expr, tuple(self.in_rule(source, a, values) for a in arguments)
                 )

@@ -17,10 +17,12 @@ def _common() -> Source:
 
 
 class Sources:
-    """A grammar text with all that it imports. Raises GrammarError with the place where a file,
-    a grammar or a name does not exist."""
+    """A grammar text with all that it imports; it may use the rules `given`.
 
-    def __init__(self, text: str, folder: Path | None) -> None:
+    Raises GrammarError with the place where a file, a grammar or a name does not exist.
+    """
+
+    def __init__(self, text: str, folder: Path | None, given: frozenset[str]) -> None:
         self.main = parse(text)
         self._files: dict[Path, Source] = {}
         self._from: dict[tuple[int, str], tuple[Source, str]] = {}
@@ -43,7 +45,7 @@ class Sources:
                     path_text = ".".join(wanted.path)
                     source.refuse(f"grammar {path_text!r} has no {wanted.name!r}", wanted.at)
                 self._from[id(source), wanted.alias] = found, wanted.name
-            self._check(source)
+            self._check(source, given if source is self.main else frozenset())
 
     @property
     def all(self) -> tuple[Source, ...]:
@@ -86,9 +88,14 @@ class Sources:
         return self._files[path]
 
     @staticmethod
-    def _check(source: Source) -> None:
-        """Every name that is used must exist."""
+    def _check(source: Source, given: frozenset[str]) -> None:
+        """Every name that is used must exist, and be given or defined, not both."""
+        for name in sorted(given):
+            if name in source.definitions or name in source.imports:
+                source.refuse(f"rule {name!r} is given, and defined as well", 0)
         for used in source.names:
-            if used.name not in source.definitions and used.name not in source.imports:
+            if not (
+                used.name in source.definitions or used.name in source.imports or used.name in given
+            ):
                 kind = "terminal" if is_terminal(used.name) else "rule"
                 source.refuse(f"{kind} {used.name!r} is used but never defined", used.at)
