@@ -98,7 +98,8 @@ class Hops {
             if (edge.bytes.low != edge.bytes.high) continue;
             const uint32_t child = trie_.child(spelled, edge.bytes.low);
             if (child == 0) continue;
-            if (trie_.depth[child] > 1 && trie_.has_token(child)) found_.push_back(edge.to);
+            if (trie_.nodes()[child].depth > 1 && trie_.nodes()[child].strings != 0)
+                found_.push_back(edge.to);
             if (trie_.has_descendants(child)) visit(edge.to, child);
         }
         for (const int32_t to : node.empty) visit(to, spelled);
