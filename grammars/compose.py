@@ -8,7 +8,7 @@
     grammar.captures(b'<think>hm</think>{"value": 1}')
     # {"thoughts": [b"hm"], "answer": [b'{"value": 1}']}
 
-A plain string is a part that stands for itself.
+A plain string is a part that stands for itself, a compiled grammar one that stands for its texts.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def compile_parts(part: Part, vocab: Vocabulary) -> ComposedGrammar:
 
     def compile_now() -> ComposedGrammar:
         builder = _native.Builder()
-        built = build(builder, lower(builder, part), vocab)
+        built = build(builder, lower(builder, vocab, part), vocab)
         return ComposedGrammar(built._native, vocab, part)
 
     with refusals("composition"):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sglite.errors import GrammarError
 from sglite.grammars import characters
 from sglite.grammars._native import Builder
 from sglite.grammars.lowering import Spelling, lower_full
+from sglite.grammars.matcher import Grammar
 from sglite.grammars.regex_syntax import parse
-from sglite.grammars.schema.lowering import lower_schema
+from sglite.grammars.schema import compile_json_schema
 from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Whitespace
 from sglite.grammars.text import ReadGrammar
+from sglite.grammars.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ class Capture:
     part: Part
 
 
-Part = str | Sequence | Choice | Repeat | Until | Regex | Schema | Rules | Capture
-"""A string stands for itself."""
+Part = str | Grammar | Sequence | Choice | Repeat | Until | Regex | Schema | Rules | Capture
+"""A string stands for itself, a compiled grammar for its texts."""
 
 
 def names(part: Part) -> list[str]:
@@ -97,27 +100,34 @@ def names(part: Part) -> list[str]:
             return []
 
 
-def lower(builder: Builder, part: Part) -> int:
+def lower(builder: Builder, vocab: Vocabulary, part: Part) -> int:
     """The expression of a part."""
     match part:
         case str():
             return builder.literal(part.encode())
         case Sequence(parts):
-            return builder.sequence([lower(builder, p) for p in parts])
+            return builder.sequence([lower(builder, vocab, p) for p in parts])
         case Choice(parts):
-            return builder.choice([lower(builder, p) for p in parts])
+            return builder.choice([lower(builder, vocab, p) for p in parts])
         case Repeat(inner, low, high):
-            return builder.repeat(lower(builder, inner), low, -1 if high is None else high)
+            return builder.repeat(lower(builder, vocab, inner), low, -1 if high is None else high)
         case Until(marker):
             return _lower_until(builder, marker)
         case Regex(pattern):
             return lower_full(builder, parse(pattern, "python"), Spelling.UTF8)
         case Schema(text, property_order, whitespace, spelling):
-            return lower_schema(builder, text, property_order, whitespace, spelling)
+            schema = compile_json_schema(text, vocab, property_order, whitespace, spelling)
+            return builder.embed(schema._native)
+        case Grammar():
+            if part.vocabulary is not vocab:
+                raise GrammarError("a part is a grammar that was compiled for another vocabulary")
+            return builder.embed(part._native)
         case Rules(text, start, rules):
-            return text.lower(builder, start, {n: lower(builder, p) for n, p in rules})
+            return text.lower(
+                builder, vocab, start, {n: lower(builder, vocab, p) for n, p in rules}
+            )
         case Capture(_, inner):
-            return lower(builder, inner)
+            return lower(builder, vocab, inner)
 
 
 def _lower_until(builder: Builder, marker: str) -> int:

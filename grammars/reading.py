@@ -88,7 +88,8 @@ class Reader:
         return seen
 
     def leaf_ends(self, part: Part, begin: int) -> Iterable[int]:
-        matcher = self.compile_leaf(part, self.vocab).matcher()
+        grammar = part if isinstance(part, Grammar) else self.compile_leaf(part, self.vocab)
+        matcher = grammar.matcher()
         ends = [begin] if matcher.is_complete else []
         for at in range(begin, len(self.text)):
             if not matcher.accept(self.token(self.text[at])):

@@ -45,12 +45,12 @@ def compile_grammar(
 
         def compile_now() -> Grammar:
             builder = _native.Builder()
-            return build(builder, read.lower(builder, start, {}), vocab, MAX_EDGES)
+            return build(builder, read.lower(builder, vocab, start, {}), vocab, MAX_EDGES)
 
         return vocab.compiled((*read.key, start), compile_now)
 
 
-Lower = Callable[[_native.Builder, str, Mapping[str, int]], int]
+Lower = Callable[[_native.Builder, Vocabulary, str, Mapping[str, int]], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,10 @@ def read_grammar(
         raise GrammarError(f"the grammar has more than {MAX_LENGTH} characters; make it shorter")
     content = text
     if format == "gbnf":
-        return ReadGrammar(("gbnf", content), lambda *args: lower_gbnf(content, *args))
+        return ReadGrammar(
+            ("gbnf", content),
+            lambda builder, _, start, rules: lower_gbnf(content, builder, start, rules),
+        )
     if folder is None:
         return ReadGrammar(
             ("lark", content), lambda *args: LarkGrammar(content, None, given).lower(*args)

@@ -29,7 +29,8 @@ from sglite.grammars.lark.syntax import (
 )
 from sglite.grammars.lowering import Spelling, has_anchor, lower_full
 from sglite.grammars.regex_syntax import parse as parse_pattern
-from sglite.grammars.schema.lowering import lower_schema
+from sglite.grammars.schema import compile_json_schema
+from sglite.grammars.vocabulary import Vocabulary
 
 _MAX_INSTANCES = 10_000
 
@@ -45,7 +46,9 @@ class LarkGrammar:
         """The texts of the imported files."""
         return self._sources.texts
 
-    def lower(self, builder: Builder, start: str, given: Mapping[str, int]) -> int:
+    def lower(
+        self, builder: Builder, vocab: Vocabulary, start: str, given: Mapping[str, int]
+    ) -> int:
         """The expression of rule `start`; in place of a missing `root`, of `start`. `given`:
         expressions of the rules that the text uses without a definition."""
         main = self._sources.main
@@ -54,13 +57,16 @@ class LarkGrammar:
             start = "start"
         if start not in known:
             main.refuse(f"there is no rule {start!r} to start with", 0)
-        return _Lowering(self._sources, builder, given).run(start)
+        return _Lowering(self._sources, builder, vocab, given).run(start)
 
 
 class _Lowering:
-    def __init__(self, sources: Sources, builder: Builder, given: Mapping[str, int]) -> None:
+    def __init__(
+        self, sources: Sources, builder: Builder, vocab: Vocabulary, given: Mapping[str, int]
+    ) -> None:
         self.sources = sources
         self.builder = builder
+        self.vocab = vocab
         self.given = given
         self.calls: dict[tuple[int, str, tuple[int, ...]], int] = {}
         self.todo: list[tuple[int, Source, Definition, dict[str, int]]] = []
@@ -191,7 +197,7 @@ class _Lowering:
 
     def schema(self, source: Source, schema: str, at: int) -> int:
         try:
-            return lower_schema(self.builder, schema)
+            return self.builder.embed(compile_json_schema(schema, self.vocab)._native)
         except GrammarError as error:
             place = f" at {error.pointer}" if error.pointer else ""
             source.refuse(f"in the schema behind %json{place}: {error.reason}", at)

@@ -67,6 +67,9 @@ NB_MODULE(_native, m) {
             },
             "states"_a, "start"_a, "accepting"_a, "edges"_a, "spelling"_a)
         .def("free_order", &Builder::free_order, "items"_a, "extra"_a, "separator"_a, "close"_a)
+        .def(
+            "embed", [](Builder& b, const Grammar& grammar) { return b.embed(grammar.machines()); },
+            "grammar"_a)
         .def("rule", &Builder::rule, "name"_a)
         .def("call", &Builder::call, "rule"_a)
         .def("define", &Builder::define, "rule"_a, "body"_a)

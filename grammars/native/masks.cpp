@@ -112,12 +112,22 @@ const States::Base& States::base(StateId state) {
 }
 
 StateId States::alike(StateId state) {
+    Position at;
+    if (Machine* machine = sole_machine(state, at)) {
+        const Stack stack = stacks_[states_[state].stacks[0]];
+        at = machine->alike(at);
+        const int32_t k = network_.nodes[stack.node].machine;
+        const int32_t inside = network_.machines[k].inside;
+        return intern({this->stack(inside, position(k, at), kBottom)}, machine->complete(at));
+    }
     const StateId like = resolve_likeness(state);
     const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
     return far ? like : state;
 }
 
 void States::find_mask(StateId state, Mask& mask) {
+    Position at;
+    if (Machine* machine = sole_machine(state, at)) return machine->find_mask(at, mask);
     Base found;
     found.mask = std::move(mask);
     find(state, found);  // there are no exits: only open states leave their frame

@@ -127,6 +127,7 @@ int32_t cost_of(const Network& network, int32_t at, const std::vector<int32_t>& 
         }
         return total;
     }
+    if (node.machine >= 0) return network.machines[node.machine].cost;
     int32_t best = node.is_exit ? 0 : kUnreachable;
     if (node.all_taken >= 0) best = std::min(best, cost(node.all_taken));
     for (const int32_t to : node.empty) best = std::min(best, cost(to));
@@ -194,7 +195,7 @@ void compute_costs(Network& network, const Trie& trie) {
     std::vector<int32_t> todo;
     std::vector<bool> waiting(count, false);
     for (int32_t at = 0; at < count; ++at) {
-        if (network.nodes[at].is_exit) todo.push_back(at);
+        if (network.nodes[at].is_exit || network.nodes[at].machine >= 0) todo.push_back(at);
     }
     while (!todo.empty()) {
         std::vector<int32_t> round = std::exchange(todo, {});

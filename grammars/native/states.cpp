@@ -7,7 +7,6 @@ namespace sglite {
 namespace {
 
 constexpr StateId kUnknown = -2;  // of a transition
-constexpr int32_t kBottom = -1;   // the parent of the lowest frame
 constexpr int32_t kOpen = -2;     // a parent left open: the frame is looked at by itself
 
 bool only_exit(const Node& node) {
@@ -28,7 +27,11 @@ size_t States::KeyHash::operator()(const std::vector<int32_t>& key) const {
 
 States::States(const Network& network, const Vocabulary& vocabulary)
     : network_(network), vocabulary_(vocabulary) {
+    for (const Embedded& embedded : network.machines) {
+        machines_.push_back({embedded.make(), {}, {}});
+    }
     bool begins[257] = {true};
+    if (!machines_.empty()) std::fill(begins, begins + 257, true);
     for (const Node& node : network.nodes) {
         for (const ByteEdge& edge : node.bytes) {
             begins[edge.bytes.low] = begins[edge.bytes.high + 1] = true;
@@ -65,7 +68,12 @@ int32_t States::stack(int32_t node, int32_t keys, int32_t parent) {
     const auto [it, fresh] = stack_ids_.try_emplace({node, keys, parent}, stacks_.size());
     if (fresh) {
         const Node& at = network_.nodes[node];
-        int32_t cost = parent < 0 ? at.cost : add_cost(at.cost, stacks_[parent].cost);
+        int32_t cost = at.cost;
+        if (at.machine >= 0 && node == network_.machines[at.machine].inside) {
+            const Inside& inside = machines_[at.machine];
+            cost = inside.machine->cost(inside.positions[keys]);
+        }
+        if (parent >= 0) cost = add_cost(cost, stacks_[parent].cost);
         if (at.object >= 0 && network_.objects[at.object].first != node) {
             cost = add_cost(cost, missing_cost(at.object, keys));
         }
@@ -84,15 +92,43 @@ void States::visit(int32_t stack) {
 
 void States::visit(int32_t node, int32_t keys, int32_t parent) { visit(stack(node, keys, parent)); }
 
+int32_t States::position(int32_t machine, const Position& at) {
+    Inside& inside = machines_[machine];
+    const auto [it, fresh] = inside.ids.try_emplace(at, inside.positions.size());
+    if (fresh) {
+        inside.positions.push_back(at);
+        memory_ += 128;
+    }
+    return it->second;
+}
+
+// Goes on behind a frame that is done.
+void States::leave(int32_t parent) {
+    if (parent == kBottom) {
+        complete_ = true;
+    } else if (parent == kOpen) {
+        leaves_ = true;
+    } else {
+        visit(parent);
+    }
+}
+
 // Follows everything that reads no byte from the stacks in `todo_`.
 StateId States::close() {
     std::vector<int32_t> kept;
-    bool complete = false, leaves = false;
+    complete_ = leaves_ = false;
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
         const auto [at, keys, parent, cost] = stacks_[id];
         const Node& node = network_.nodes[at];
+        if (node.machine >= 0) {
+            const Inside& inside = machines_[node.machine];
+            const bool begins = at == network_.machines[node.machine].start;
+            if (begins || inside.machine->can_go_on(inside.positions[keys])) kept.push_back(id);
+            if (!begins && inside.machine->complete(inside.positions[keys])) leave(parent);
+            continue;
+        }
         if (!node.bytes.empty()) kept.push_back(id);
         for (const int32_t to : node.empty) visit(to, keys, parent);
         for (const TakeKey& take : node.takes) {
@@ -112,18 +148,10 @@ StateId States::close() {
             const int32_t below = last ? parent : stack(call.then, keys, parent);
             visit(network_.rules[call.rule].start, 0, below);
         }
-        if (node.is_exit) {
-            if (parent == kBottom) {
-                complete = true;
-            } else if (parent == kOpen) {
-                leaves = true;
-            } else {
-                visit(parent);
-            }
-        }
+        if (node.is_exit) leave(parent);
     }
     std::sort(kept.begin(), kept.end());
-    return intern(std::move(kept), complete, leaves);
+    return intern(std::move(kept), complete_, leaves_);
 }
 
 StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) {
@@ -152,6 +180,13 @@ StateId States::step(StateId state, uint8_t byte) {
     ++stamp_;
     for (const int32_t id : states_[state].stacks) {
         const Stack at = stacks_[id];
+        if (const int32_t k = network_.nodes[at.node].machine; k >= 0) {
+            const Embedded& embedded = network_.machines[k];
+            Machine& machine = *machines_[k].machine;
+            Position to =
+                at.node == embedded.start ? machine.start() : machines_[k].positions[at.keys];
+            if (machine.step(to, byte)) visit(embedded.inside, position(k, to), at.parent);
+        }
         for (const ByteEdge& edge : network_.nodes[at.node].bytes) {
             if (edge.bytes.low <= byte && byte <= edge.bytes.high) {
                 visit(edge.to, at.keys, at.parent);
@@ -167,6 +202,24 @@ StateId States::next(StateId state, uint8_t byte) {
     const StateId to = step(state, byte);
     table_[slot] = to;
     return to;
+}
+
+size_t States::memory() const {
+    size_t total = memory_ + base_memory_;
+    for (const Inside& inside : machines_) total += inside.machine->memory();
+    return total;
+}
+
+Machine* States::sole_machine(StateId state, Position& at) {
+    const State& from = states_[state];
+    if (from.stacks.size() != 1) return nullptr;
+    const Stack& stack = stacks_[from.stacks[0]];
+    const int32_t k = network_.nodes[stack.node].machine;
+    if (k < 0 || stack.parent != kBottom) return nullptr;
+    Machine& machine = *machines_[k].machine;
+    const bool begins = stack.node == network_.machines[k].start;
+    at = begins ? machine.start() : machines_[k].positions[stack.keys];
+    return &machine;
 }
 
 // The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes

@@ -3,11 +3,13 @@
 // A stack is a node and, below it, the nodes to return to. A state is the set of all stacks that
 // are possible after some text, kept only where the next step is a byte. Both are interned, so
 // equal positions are one number, whatever text led there, and share transitions and masks.
+// A frame inside of an embedded machine has the number of its position in place of its keys.
 // Not thread-safe: the owner locks.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +22,8 @@ namespace sglite {
 using StateId = int32_t;
 constexpr StateId kDead = -1;
 constexpr StateId kUnresolved = -2;
+
+constexpr int32_t kBottom = -1;  // the parent of the lowest frame
 
 class States {
   public:
@@ -36,7 +40,7 @@ class States {
     StateId alike(StateId state);
     void find_mask(StateId state, Mask& mask);
     // Rough size in bytes.
-    size_t memory() const { return memory_ + base_memory_; }
+    size_t memory() const;
 
   private:
     struct Stack {
@@ -65,6 +69,11 @@ class States {
     int32_t stack(int32_t node, int32_t keys, int32_t parent);
     int32_t key_set(std::vector<uint64_t> keys);
     int32_t missing_cost(int32_t object, int32_t keys) const;
+    // The number of a position inside of an embedded machine.
+    int32_t position(int32_t machine, const Position& at);
+    void leave(int32_t parent);
+    // The machine that alone decides the mask of a state, or null.
+    Machine* sole_machine(StateId state, Position& at);
     void visit(int32_t stack);
     void visit(int32_t node, int32_t keys, int32_t parent);
     StateId close();
@@ -82,11 +91,18 @@ class States {
     void walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
               std::vector<uint32_t>& exits);
 
+    struct Inside {
+        std::unique_ptr<Machine> machine;
+        std::vector<Position> positions;
+        std::unordered_map<Position, int32_t, PositionHash> ids;
+    };
+
     const Network& network_;
     const Vocabulary& vocabulary_;
     uint8_t class_of_[256];  // bytes that no edge tells apart share a class
     int32_t classes_ = 0;
 
+    std::vector<Inside> machines_;  // per embedded machine of the network
     std::vector<Stack> stacks_;
     std::vector<std::vector<uint64_t>> key_sets_;
     std::map<std::vector<uint64_t>, int32_t> key_set_ids_;
@@ -99,6 +115,7 @@ class States {
     std::vector<uint32_t> stamps_;  // per stack: the closure that visited it last
     uint32_t stamp_ = 0;
     std::vector<int32_t> todo_;
+    bool complete_ = false, leaves_ = false;  // of the closure
 
     std::unordered_map<StateId, Base> bases_;
     size_t base_memory_ = 0;

@@ -9,8 +9,9 @@ from sglite.errors import GrammarError
 from sglite.grammars import _native
 from sglite.grammars.matcher import Grammar, build
 from sglite.grammars.refusals import refusals
-from sglite.grammars.schema.lowering import lower_schema
-from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Whitespace
+from sglite.grammars.schema.compiler import Compiler
+from sglite.grammars.schema.references import Document
+from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
 from sglite.grammars.vocabulary import Vocabulary
 
 
@@ -45,7 +46,8 @@ def compile_json_schema(
 
     def compile_now() -> Grammar:
         builder = _native.Builder()
-        root = lower_schema(builder, text, property_order, whitespace, spelling)
+        style = Style(builder, property_order, whitespace, spelling)
+        root = Compiler(Document(_load(text)), builder, style).run()
         return build(builder, root, vocab)
 
     with refusals("schema"):
@@ -70,3 +72,10 @@ def schema_text(schema: Any) -> str:
         return json.dumps(schema)
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not JSON: {error}") from error
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise GrammarError(f"the schema is not JSON: {error}") from None
