@@ -263,6 +263,63 @@ std::vector<bool> reachable(const Network& network) {
     return seen;
 }
 
+// Gives every living rule a rank above those of the rules that can begin with it.
+void rank_rules(Network& network, const std::vector<bool>& alive) {
+    struct Frame {
+        int32_t rule;
+        std::vector<int32_t> nodes;  // reached without a byte
+        size_t node = 0, call = 0;
+    };
+    const auto count = static_cast<int32_t>(network.rules.size());
+    const auto can_be_empty = [&](int32_t rule) {
+        return network.nodes[network.rules[rule].start].cost == 0;
+    };
+    std::vector<int32_t> seen(network.nodes.size(), -1);
+    std::vector<bool> entered(count, false);
+    std::vector<Frame> path;
+    int32_t rank = count;
+    const auto enter = [&](int32_t rule) {
+        entered[rule] = true;
+        std::vector<int32_t> found;
+        const auto visit = [&](int32_t node) {
+            if (node < 0 || seen[node] == rule) return;
+            seen[node] = rule;
+            found.push_back(node);
+        };
+        visit(network.rules[rule].start);
+        for (size_t i = 0; i < found.size(); ++i) {
+            const Node& node = network.nodes[found[i]];
+            for (const int32_t to : node.empty) visit(to);
+            for (const TakeKey& take : node.takes) visit(take.to);
+            visit(node.all_taken);
+            for (const Call& call : node.calls) {
+                if (can_be_empty(call.rule)) visit(call.then);
+            }
+        }
+        path.push_back({rule, std::move(found)});
+    };
+    for (int32_t root = 0; root < count; ++root) {
+        if (entered[root] || !alive[network.rules[root].start]) continue;
+        enter(root);
+        while (!path.empty()) {
+            Frame& top = path.back();
+            if (top.node == top.nodes.size()) {
+                network.rules[top.rule].rank = rank--;
+                path.pop_back();
+                continue;
+            }
+            const std::vector<Call>& calls = network.nodes[top.nodes[top.node]].calls;
+            if (top.call == calls.size()) {
+                ++top.node;
+                top.call = 0;
+                continue;
+            }
+            const int32_t begun = calls[top.call++].rule;
+            if (!entered[begun]) enter(begun);
+        }
+    }
+}
+
 void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
                         const std::vector<bool>& alive) {
     bool used[256] = {};
@@ -299,6 +356,7 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     drop_dead(network);
     check_likeness(network);
     const std::vector<bool> alive = reachable(network);
+    rank_rules(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);
 }
 

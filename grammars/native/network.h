@@ -54,6 +54,7 @@ struct Rule {
     int32_t start = -1;
     int32_t exit = -1;   // none in the rule of an embedded machine
     std::string name{};  // empty for rules that the layout made
+    int32_t rank = 0;    // greater than those of the rules that can begin with it
 };
 
 // An object with free key order: `first` is the node before any key, `later` after at least one.
