@@ -12,13 +12,10 @@ from sglite.grammars import _native
 from sglite.grammars.gbnf import lower_gbnf
 from sglite.grammars.lark.lowering import LarkGrammar
 from sglite.grammars.matcher import Grammar, build
-from sglite.grammars.refusals import refusals
+from sglite.grammars.refusals import check_length, refusals
 from sglite.grammars.vocabulary import Vocabulary
 
 GrammarFormat = Literal["gbnf", "lark"]
-
-MAX_LENGTH = 400_000
-"""Characters of a grammar text."""
 
 MAX_EDGES = 500_000
 """Of its network: roughly its characters, those of repetitions counted as often as they stand."""
@@ -75,8 +72,7 @@ def read_grammar(
     format = format or "gbnf"
     if format not in get_args(GrammarFormat):
         raise GrammarError(f"unknown grammar format {format!r}; known: 'gbnf', 'lark'")
-    if len(text) > MAX_LENGTH:
-        raise GrammarError(f"the grammar has more than {MAX_LENGTH} characters; make it shorter")
+    check_length(text, "grammar")
     content = text
     if format == "gbnf":
         return ReadGrammar(

@@ -13,7 +13,7 @@ from sglite.errors import GrammarError
 from sglite.grammars import characters
 from sglite.grammars._native import Builder
 from sglite.grammars.lark.sources import Sources
-from sglite.grammars.lark.syntax import (
+from sglite.grammars.lark.tree import (
     CharRange,
     Choice,
     Definition,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from sglite.grammars.lark.syntax import Definition, Import, Source, is_terminal, parse
+from sglite.grammars.lark.syntax import parse
+from sglite.grammars.lark.tree import Definition, Import, Source, is_terminal
+from sglite.grammars.refusals import check_length
 
 _COMMON = Path(__file__).with_name("common.lark")
 _MAX_FILES = 100
@@ -84,6 +86,7 @@ class Sources:
                 text = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 source.refuse(f"cannot read {str(path)!r}: {error}", wanted.at)
+            check_length(text, f"grammar {path.name!r}")
             self._files[path] = parse(text, path.name)
         return self._files[path]
 

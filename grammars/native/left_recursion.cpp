@@ -88,6 +88,35 @@ std::vector<bool> find_empty(const Network& network) {
     return empty;
 }
 
+// Nodes made for old ones, each once, in place of which they will stand in a new rule.
+class Copies {
+  public:
+    explicit Copies(Network& network) : network_(network) {}
+
+    int32_t of(int32_t old) {
+        const auto [it, fresh] = made_.try_emplace(old, -1);
+        if (fresh) {
+            it->second = static_cast<int32_t>(network_.nodes.size());
+            network_.nodes.emplace_back();
+            todo_.push_back(old);
+        }
+        return it->second;
+    }
+    void set(int32_t old, int32_t copy) { made_[old] = copy; }
+    // The old nodes whose copies were asked for.
+    bool waiting() const { return !todo_.empty(); }
+    int32_t next() {
+        const int32_t old = todo_.back();
+        todo_.pop_back();
+        return old;
+    }
+
+  private:
+    Network& network_;
+    std::unordered_map<int32_t, int32_t> made_;
+    std::vector<int32_t> todo_;
+};
+
 class Remover {
   public:
     explicit Remover(Network& network)
@@ -119,7 +148,6 @@ class Remover {
         int32_t rule;
         bool positive;
     };
-    using Copies = std::unordered_map<int32_t, int32_t>;
 
     bool can_be_empty(int32_t rule) const { return empty_[network_.rules[rule].start]; }
 
@@ -284,86 +312,90 @@ class Remover {
 
     void fill_target(int32_t rule) {
         const std::vector<int32_t>& circle = circles_[circle_of_[rule]];
-        std::unordered_map<int32_t, std::vector<int32_t>> climbs;  // by exit of a rule
+        Copies copies(network_);
+        network_.nodes[network_.rules[targets_[rule]].start] = lay_start(rule, circle, copies);
+        std::unordered_map<int32_t, std::vector<int32_t>> climbs = find_climbs(circle);
+        while (copies.waiting()) {
+            const int32_t old = copies.next();
+            Node to = lay_inside(rule, old, copies);
+            if (network_.nodes[old].is_exit) {
+                to.is_exit = old == network_.rules[rule].exit;
+                for (const int32_t then : climbs[old]) to.empty.push_back(copies.of(then));
+            }
+            count(1 + to.bytes.size() + to.calls.size() + to.empty.size(), rule);
+            network_.nodes[copies.of(old)] = std::move(to);
+        }
+    }
+
+    // Per exit of a rule of the circle: behind every beginning with that rule.
+    std::unordered_map<int32_t, std::vector<int32_t>> find_climbs(
+        const std::vector<int32_t>& circle) const {
+        std::unordered_map<int32_t, std::vector<int32_t>> climbs;
         for (const int32_t member : circle) {
             for (const int32_t at : first_[member]) {
                 for (const Call& call : network_.nodes[at].calls) {
-                    if (circle_of_[call.rule] != circle_of_[rule]) continue;
+                    if (circle_of_[call.rule] != circle_of_[member]) continue;
                     climbs[network_.rules[call.rule].exit].push_back(call.then);
                 }
             }
         }
-        Copies copies;
-        std::vector<int32_t> todo;
-        const auto copy = [&](int32_t old) {
-            const auto [it, fresh] = copies.try_emplace(old, -1);
-            if (fresh) {
-                it->second = node();
-                todo.push_back(old);
-            }
-            return it->second;
-        };
+        return climbs;
+    }
+
+    // The start of a circle's new rule: all beginnings of all its rules that read something.
+    Node lay_start(int32_t rule, const std::vector<int32_t>& circle, Copies& copies) {
         Node start;
         for (const int32_t member : circle) {
             for (const int32_t at : first_[member]) {
-                check_plain(network_.nodes[at], rule);
-                const std::vector<ByteEdge> bytes = network_.nodes[at].bytes;
-                for (const auto& [range, to] : bytes) start.bytes.push_back({range, copy(to)});
-                const std::vector<Call> calls = network_.nodes[at].calls;
-                for (const auto& [called, then] : calls) {
-                    if (circle_of_[called] == circle_of_[rule]) continue;
-                    const int32_t first = positive(called);
-                    start.calls.push_back({first, copy(then)});
+                const Node from = network_.nodes[at];
+                check_plain(from, rule);
+                for (const auto& [range, to] : from.bytes) {
+                    start.bytes.push_back({range, copies.of(to)});
                 }
-                count(1 + bytes.size() + calls.size(), rule);
+                for (const auto& [called, then] : from.calls) {
+                    if (circle_of_[called] == circle_of_[rule]) continue;
+                    start.calls.push_back({positive(called), copies.of(then)});
+                }
+                count(1 + from.bytes.size() + from.calls.size(), rule);
             }
         }
-        network_.nodes[network_.rules[targets_[rule]].start] = std::move(start);
-        while (!todo.empty()) {
-            const int32_t old = todo.back();
-            todo.pop_back();
-            const Node from = network_.nodes[old];
-            check_plain(from, rule);
-            Node to;
-            for (const auto& [range, then] : from.bytes) to.bytes.push_back({range, copy(then)});
-            for (const int32_t then : from.empty) to.empty.push_back(copy(then));
-            for (const auto& [called, then] : from.calls) {
-                const int32_t turned = target(called);
-                to.calls.push_back({turned, copy(then)});
-                if (circle_of_[called] >= 0 && can_be_empty(called)) to.empty.push_back(copy(then));
+        return start;
+    }
+
+    // The copy of a node behind the start, as far as it stays inside of its old rule.
+    Node lay_inside(int32_t rule, int32_t old, Copies& copies) {
+        const Node from = network_.nodes[old];
+        check_plain(from, rule);
+        Node to;
+        for (const auto& [range, then] : from.bytes) to.bytes.push_back({range, copies.of(then)});
+        for (const int32_t then : from.empty) to.empty.push_back(copies.of(then));
+        for (const auto& [called, then] : from.calls) {
+            to.calls.push_back({target(called), copies.of(then)});
+            if (circle_of_[called] >= 0 && can_be_empty(called)) {
+                to.empty.push_back(copies.of(then));
             }
-            if (from.is_exit) {
-                to.is_exit = old == network_.rules[rule].exit;
-                for (const int32_t then : climbs[old]) to.empty.push_back(copy(then));
-            }
-            count(1 + to.bytes.size() + to.calls.size() + to.empty.size(), rule);
-            network_.nodes[copies[old]] = std::move(to);
         }
+        return to;
     }
 
     // New nodes only for what comes before the first byte; behind it go the nodes that are there.
     void fill_positive(int32_t rule) {
-        Copies copies;
-        copies[network_.rules[rule].start] = network_.rules[positives_[rule]].start;
-        const auto copy = [&](int32_t old) {
-            const auto [it, fresh] = copies.try_emplace(old, -1);
-            if (fresh) it->second = node();
-            return it->second;
-        };
+        Copies copies(network_);
+        copies.set(network_.rules[rule].start, network_.rules[positives_[rule]].start);
         for (const int32_t old : first_[rule]) {
             const Node from = network_.nodes[old];
             check_plain(from, rule);
             Node to;
             to.bytes = from.bytes;
             for (const ByteEdge& edge : from.bytes) rewrite(edge.to);
-            for (const int32_t then : from.empty) to.empty.push_back(copy(then));
+            for (const int32_t then : from.empty) to.empty.push_back(copies.of(then));
             for (const auto& [turned, then] : from.calls) {
                 const int32_t called = origin(turned);
                 to.calls.push_back({positive(called), then});
                 rewrite(then);
-                if (can_be_empty(called)) to.empty.push_back(copy(then));
+                if (can_be_empty(called)) to.empty.push_back(copies.of(then));
             }
-            network_.nodes[copies[old]] = std::move(to);
+            network_.nodes[copies.of(old)] = std::move(to);
         }
     }
 

@@ -292,7 +292,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_grammars_end_soon(vocab: Vocabulary, text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with contextlib.suppress(GrammarError):
         lark(text, vocab)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

@@ -117,27 +117,27 @@ def test_expressions_are_those_of_python(vocab: Vocabulary) -> None:
 
 def test_long_chains_stay_flat(vocab: Vocabulary) -> None:
     matcher = compile_grammar(EXPRESSIONS, vocab).matcher()
-    began = time.monotonic()
+    began = time.process_time()
     assert matcher.accept_tokens(list(b"a+b.c*d(e)-" * 2000 + b"x"))
     assert matcher.is_complete
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_levels_of_precedence_do_not_multiply(vocab: Vocabulary) -> None:
     lines = [f'l{i} ::= l{i} "<{i}>" l{i + 1} | l{i + 1}' for i in range(300)]
     text = "\n".join(["root ::= l0", *lines, 'l300 ::= "x" | "(" l0 ")"'])
-    began = time.monotonic()
+    began = time.process_time()
     grammar = compile_grammar(text, vocab)
     assert accepts(grammar, b"x<299>x<3>(x<3>x)<0>x")
     assert not accepts(grammar, b"x<300>x")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_circle_of_many_rules_is_refused(vocab: Vocabulary) -> None:
     lines = [
         f'r{i} ::= r{(i + 1) % 1000} "a" | "b" r{(i * 7) % 1000} "c" | "d"' for i in range(1000)
     ]
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(GrammarError, match="left-recursive through 1000 rules"):
         compile_grammar("\n".join(["root ::= r0", *lines]), vocab)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
