@@ -33,7 +33,7 @@ class Grammar:
         try:
             return _NativeMatcher(self, self._native, prefix)
         except _native.Refused as error:
-            raise GrammarError(str(error)) from None
+            raise GrammarError(*error.args) from None
 
 
 class Matcher:
@@ -203,7 +203,7 @@ def build(builder: _native.Builder, root: int, vocabulary: Vocabulary) -> Gramma
     try:
         return Grammar(builder.build(root, vocabulary.native, True), vocabulary)
     except _native.Refused as error:
-        raise GrammarError(str(error)) from None
+        raise GrammarError(*error.args) from None
 
 
 def free_text(vocabulary: Vocabulary) -> Grammar:

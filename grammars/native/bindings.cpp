@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "bind_matcher.h"
+#include "bind_schema.h"
 #include "bind_vocabulary.h"
 #include "builder.h"
 #include "matcher.h"
@@ -34,7 +35,7 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
-// The Python exception has the pointer as an attribute.
+// The arguments of the Python exception are the reason and the place.
 void bind_refused(nb::module_& m) {
     nb::object type = nb::exception<sglite::Refused>(m, "Refused");
     nb::register_exception_translator(
@@ -42,9 +43,8 @@ void bind_refused(nb::module_& m) {
             try {
                 std::rethrow_exception(thrown);
             } catch (const sglite::Refused& refused) {
-                nb::object error = nb::borrow(static_cast<PyObject*>(type))(refused.what());
-                error.attr("pointer") = refused.pointer;
-                PyErr_SetObject(static_cast<PyObject*>(type), error.ptr());
+                const nb::tuple arguments = nb::make_tuple(refused.what(), refused.pointer);
+                PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
             }
         },
         type.ptr());
@@ -63,6 +63,7 @@ NB_MODULE(_native, m) {
     bind_refused(m);
 
     sglite::bind_vocabulary(m);
+    sglite::bind_schema(m);
 
     nb::class_<Builder>(m, "Builder")
         .def(nb::init<>())

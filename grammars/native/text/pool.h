@@ -79,6 +79,10 @@ class Pool {
 
     // -- bounds (reach.cpp)
     Reach reach(TextState state);
+    struct Depth {
+        int32_t deepest, closed;
+    };
+    Depth depth(TextState state);
     TextState clipped(TextState state);
 
     // -- questions about all texts (survey.cpp)
@@ -149,10 +153,6 @@ class Pool {
         int32_t open, closed;
     };
     Slack slack(TextState state);
-    struct Depth {
-        int32_t deepest, closed;
-    };
-    Depth depth(TextState state);
 
     Languages::Options options_;
     Spelled spelled_;

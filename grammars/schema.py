@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from sglite.errors import GrammarError
 from sglite.grammars import _native
-from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.matcher import Grammar
 from sglite.grammars.refusals import refusals
-from sglite.grammars.schema.compiler import Compiler
-from sglite.grammars.schema.references import Document
-from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Style, Whitespace
 from sglite.grammars.vocabulary import Vocabulary
+
+PropertyOrder = Literal["declared", "any"]
+Whitespace = Literal["single", "compact", "flexible"]
+StringSpelling = Literal["canonical", "any"]
 
 
 def compile_json_schema(
@@ -29,31 +30,47 @@ def compile_json_schema(
     "any": every order. whitespace "single": as `json.dumps` writes, "compact": none, "flexible":
     runs of up to 32 JSON whitespace characters between the tokens of JSON. spelling "canonical":
     strings as `json.dumps(ensure_ascii=False)` writes them, integers without fraction or exponent;
-    "any": every JSON spelling of strings, integers also with a fraction of zeros. Numbers under a
-    bound or `multipleOf` have no exponent. `$schema` selects a draft; without it, 2020-12.
+    "any": every JSON spelling of strings and numbers. `$schema` selects a draft (4 to 2020-12);
+    without it, 2020-12. No key stands twice. What is enforced: `explain`.
 
-    Raises GrammarError, with the JSON pointer of the place, for keywords, formats and combinations
-    of them that are not supported (never ignored), for wrong values of keywords, and for a schema
-    that no value satisfies; ValueError for an unknown option.
+    Raises GrammarError, with the JSON pointer of the place, for what cannot be decided while the
+    text is written (never ignored), for wrong values of keywords, for a schema that no value
+    satisfies, and past the limits on size, depth and work; ValueError for an unknown option.
     """
+    style = _style(property_order, whitespace, spelling)
+    with refusals("schema"):
+        text = _schema_text(schema)
+        return vocab.compiled(
+            ("json_schema", text, *style),
+            lambda: Grammar(_native.json_schema(text, vocab.native, *style), vocab),
+        )
+
+
+def explain(
+    schema: Any,
+    property_order: PropertyOrder = "declared",
+    whitespace: Whitespace = "single",
+    spelling: StringSpelling = "canonical",
+) -> str:
+    """What a grammar of `schema` enforces and how: a line per place, behind its JSON pointer.
+
+    Raises as `compile_json_schema` does.
+    """
+    style = _style(property_order, whitespace, spelling)
+    with refusals("schema"):
+        places = _native.explain_json_schema(_schema_text(schema), *style)
+    return "\n".join(f"{pointer or '#'}: {how}" for pointer, how in places)
+
+
+def _style(order: str, whitespace: str, spelling: str) -> tuple[bool, int, bool]:
     for name, value, known in (
-        ("property_order", property_order, PropertyOrder),
+        ("property_order", order, PropertyOrder),
         ("whitespace", whitespace, Whitespace),
         ("spelling", spelling, StringSpelling),
     ):
         if value not in get_args(known):
             raise ValueError(f"{name} must be one of {get_args(known)}, got {value!r}")
-
-    def compile_now() -> Grammar:
-        builder = _native.Builder()
-        style = Style(builder, property_order, whitespace, spelling)
-        root = Compiler(Document(_load(text)), builder, style).run()
-        return build(builder, root, vocab)
-
-    with refusals("schema"):
-        text = _schema_text(schema)
-        key = ("json_schema", text, property_order, whitespace, spelling)
-        return vocab.compiled(key, compile_now)
+    return order == "declared", get_args(Whitespace).index(whitespace), spelling == "any"
 
 
 def _schema_text(schema: Any) -> str:
@@ -71,10 +88,3 @@ def _schema_text(schema: Any) -> str:
         return json.dumps(schema)
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not JSON: {error}") from error
-
-
-def _load(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise GrammarError(f"the schema is not JSON: {error}") from None
