@@ -145,6 +145,10 @@ class Pool {
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);
     void search(TextState state, Measure measure);
+    // Whether lengths decide if it is live; the inside of conditional states may not be settled.
+    bool by_lengths(TextState state) const {
+        return kind(state) == Kind::kBounded && !states_[state].conditional;
+    }
     bool bounded_is_live(TextState state);
 
     // Bounds (reach.cpp)
