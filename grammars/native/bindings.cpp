@@ -53,6 +53,7 @@ void bind_refused(nb::module_& m) {
 }  // namespace
 
 namespace sglite {
+void bind_languages(nb::module_& m);
 void bind_text(nb::module_& m);
 }  // namespace sglite
 
@@ -120,5 +121,6 @@ NB_MODULE(_native, m) {
         },
         "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
 
+    sglite::bind_languages(m);
     sglite::bind_text(m);
 }

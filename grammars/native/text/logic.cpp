@@ -81,7 +81,8 @@ TextState Pool::either(std::vector<TextState> open) {
     while (!open.empty()) {
         const TextState state = open.back();
         open.pop_back();
-        if (!live(state)) continue;
+        if (state < 0) continue;
+        if (states_[state].conditional ? states_[state].live < 0 : !live(state)) continue;
         if (kind(state) == Kind::kEither) {
             for (const TextState one : parts(state)) open.push_back(one);
         } else if (kind(state) == Kind::kLength) {
@@ -103,17 +104,18 @@ TextState Pool::either(std::vector<TextState> open) {
     if (states.empty()) return kDeadText;
     sort_unique(states);
     if (states.size() == 1) return states[0];
-    bool accepting = false;
+    bool accepting = false, is_live = false;
     int32_t classes = plain_classes_;
     for (const TextState state : states) {
         accepting |= accepts(state);
+        is_live |= states_[state].live > 0;
         classes = tables_.common(classes, states_[state].classes);
         if (kind(state) == Kind::kNot &&
             std::binary_search(states.begin(), states.end(), part(state, 0))) {
             return length(0, kEndless, part(state, 1));
         }
     }
-    return intern(Kind::kEither, states, accepting, true, classes);
+    return intern(Kind::kEither, states, accepting, is_live, classes);
 }
 
 TextState Pool::complement(TextState state, int32_t node) {
@@ -161,16 +163,16 @@ TextState Pool::step_logic(TextState state, uint8_t byte) {
             states[1] = std::max(states[1] - 1, 0);
             states[2] -= states[2] != kEndless;
         }
-        return bounded(next(states[0], byte), states[1], states[2]);
+        return bounded(member(states[0], byte), states[1], states[2]);
     }
     if (kind(state) == Kind::kNot) {
         const int32_t node = spelled_.step(states[1], byte);
         if (node < 0) return kDeadText;
-        return complement(next(states[0], byte), node == kCharacterDone ? kAnyCharacter : node);
+        return complement(member(states[0], byte), node == kCharacterDone ? kAnyCharacter : node);
     }
     const bool all_of = kind(state) == Kind::kBoth;
     for (TextState& one : states) {
-        one = next(one, byte);
+        one = member(one, byte);
         if (all_of && one < 0) return kDeadText;
     }
     return all_of ? both(std::move(states)) : either(std::move(states));

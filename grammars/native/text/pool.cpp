@@ -48,6 +48,11 @@ TextState Pool::intern(Kind kind, std::span<const int32_t> parts, bool accepting
                 .size = static_cast<uint32_t>(parts.size()),
                 .of = tables_[classes].of.data()};
     if (accepting) state.least[kWeight] = state.least[kCharacters] = 0;
+    if (kind == Kind::kTree) state.conditional = nfas_[parts[0]]->conditional;
+    const size_t inside = kind == Kind::kBoth || kind == Kind::kEither   ? parts.size()
+                          : kind == Kind::kNot || kind == Kind::kBounded ? 1
+                                                                         : 0;
+    for (size_t i = 0; i < inside; ++i) state.conditional |= states_[parts[i]].conditional;
     states_.push_back(state);
     index_.add(hash, number);
     return number;
@@ -94,6 +99,12 @@ TextState Pool::edge(TextState state, int byte_class) {
     return row(state)[byte_class] = is_live ? to : kDeadText;
 }
 
+// The next state of a part of a state. To settle those of conditional ones here could ask for the
+// very state that is being made.
+TextState Pool::member(TextState state, uint8_t byte) {
+    return states_[state].conditional ? raw(state, states_[state].of[byte]) : next(state, byte);
+}
+
 TextState Pool::next(TextState state, uint8_t byte) {
     if (state < 0) return kDeadText;
     const State& s = states_[state];
@@ -120,7 +131,7 @@ TextState Pool::step(TextState state, uint8_t byte) {
 bool Pool::live(TextState state) {
     if (state < 0) return false;
     if (states_[state].live == 0) {
-        if (states_[state].kind == Kind::kBounded) {
+        if (by_lengths(state)) {
             const bool is_live = bounded_is_live(state);
             states_[state].live = is_live ? 1 : -1;
         } else {

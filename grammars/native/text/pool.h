@@ -8,7 +8,7 @@
 //   kTree     nfa, (place, node, need, room)...
 //   kTable    table, row
 //   kBoth     states...             at least two
-//   kEither   states...             at least two, all live
+//   kEither   states...             at least two; all live unless conditional
 //   kNot      state, node           texts that the state does not hold
 //   kBounded  state, need, room     texts of the state of need..room more characters
 //
@@ -40,6 +40,8 @@ struct State {
     bool accepting;
     int8_t live = 0;    // -1: no text follows; 0: not known
     int8_t onward = 0;  // whether anything can follow; -1: no, 0: not known
+    // A conditional pattern has a part in it: states are made of others that may be dead.
+    bool conditional = false;
     int32_t classes;
     uint32_t first, size;      // its parts
     int32_t least[2]{-1, -1};  // per measure the least rest; -1: not known
@@ -114,6 +116,7 @@ class Pool {
                      int32_t classes);
     int32_t* row(TextState state);
     TextState raw(TextState state, int byte_class);
+    TextState member(TextState state, uint8_t byte);
     TextState step(TextState state, uint8_t byte);
 
     // Simple kinds (simple.cpp)
@@ -146,6 +149,10 @@ class Pool {
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);
     void search(TextState state, Measure measure);
+    // Whether lengths decide if it is live; the inside of conditional states may not be settled.
+    bool by_lengths(TextState state) const {
+        return kind(state) == Kind::kBounded && !states_[state].conditional;
+    }
     bool bounded_is_live(TextState state);
 
     // Bounds (reach.cpp)

@@ -41,6 +41,7 @@ int32_t Pool::known_least(TextState state, Measure measure) {
             least = dfas_[part(state, 0)].least[measure][part(state, 1)];
             break;
         case Kind::kEither: {
+            if (states_[state].conditional) return -1;
             least = kUnreachable;
             for (uint32_t i = 0; i < states_[state].size; ++i) {
                 const int32_t one = this->least(part(state, static_cast<int>(i)), measure);
@@ -49,6 +50,7 @@ int32_t Pool::known_least(TextState state, Measure measure) {
             break;
         }
         case Kind::kBounded: {
+            if (states_[state].conditional) return -1;
             // A weight is at least 1, so that light texts are short.
             const int32_t inside = this->least(part(state, 0), measure);
             const bool fits = measure == kWeight ? part(state, 1) == 0 && inside <= part(state, 2)
@@ -67,6 +69,14 @@ int32_t Pool::lower_bound(TextState state, Measure measure) {
     if (states_[state].least[measure] >= 0) return states_[state].least[measure];
     int64_t bound = 0;
     switch (kind(state)) {
+        case Kind::kEither:
+            if (!states_[state].conditional) return known_least(state, measure);
+            bound = kUnreachable - 1;
+            for (uint32_t i = 0; i < states_[state].size; ++i) {
+                bound = std::min<int64_t>(bound,
+                                          lower_bound(part(state, static_cast<int>(i)), measure));
+            }
+            return static_cast<int32_t>(bound);
         case Kind::kBoth:
             for (uint32_t i = 0; i < states_[state].size; ++i) {
                 bound = std::max<int64_t>(bound,
@@ -122,7 +132,7 @@ void Pool::search(TextState start, Measure measure) {
         if (--left < 0) throw Refused("to find whether texts can be finished takes too long");
         for (int c = 1; c < classes(state).count; ++c) {
             const TextState to = raw(state, c);
-            if (to < 0 || (kind(to) == Kind::kBounded && !live(to))) continue;
+            if (to < 0 || (by_lengths(to) && !live(to))) continue;
             const int32_t ahead = add_cost(cost, classes(state).cost[measure][c]);
             const auto [entry, fresh] = found.try_emplace(to, Found{ahead, state});
             if (!fresh) {
