@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "text/formats.h"
 #include "text/numbers.h"
 #include "text/regex.h"
 
@@ -71,6 +72,22 @@ nb::list automaton_of(const NumberSpec& spec, bool any) {
 
 void bind_text(nb::module_& m) {
     m.def("parse_regex", &parse_regex, "pattern"_a, "python"_a);
+
+    // Whether each text is of the format; nothing for names that are none.
+    m.def(
+        "in_format",
+        [](const std::string& name,
+           const std::vector<std::string>& texts) -> std::optional<std::vector<bool>> {
+            text::Languages languages({});
+            const std::optional<text::LangId> language = text::format(languages, name);
+            if (!language) return std::nullopt;
+            std::vector<bool> found;
+            for (const std::string& text : texts) {
+                found.push_back(languages.contains(*language, text));
+            }
+            return found;
+        },
+        "name"_a, "texts"_a);
 
     m.def("decimal_text", [](const std::string& number) { return text::decimal(number).text(); });
     m.def("compare_decimals", [](const std::string& a, const std::string& b) {

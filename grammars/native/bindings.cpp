@@ -103,6 +103,7 @@ NB_MODULE(_native, m) {
             },
             "root"_a, "vocabulary"_a, "check_bytes"_a);
 
+    sglite::bind_languages(m);
     sglite::bind_matcher(m);
     m.def(
         "compile_pattern",
@@ -121,6 +122,5 @@ NB_MODULE(_native, m) {
         },
         "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
 
-    sglite::bind_languages(m);
     sglite::bind_text(m);
 }

@@ -16,7 +16,7 @@ std::optional<Draft> named_draft(const Value& schema) {
     const Value* name = schema.find("$schema");
     if (name == nullptr || name->kind != Value::Kind::kString) return std::nullopt;
     static constexpr std::pair<std::string_view, Draft> kDrafts[] = {
-        {"draft-04", Draft::k4},    {"draft-06", Draft::k6},    {"draft-07", Draft::k7},
+        {"draft-04", Draft::k4},   {"draft-06", Draft::k6},   {"draft-07", Draft::k7},
         {"2019-09", Draft::k2019}, {"2020-12", Draft::k2020},
     };
     for (const auto& [part, draft] : kDrafts) {
@@ -115,14 +115,13 @@ Document::Document(const Value& schema) {
     targets_.resize(resources_.size());
 }
 
-Place Document::root() {
-    return {resources_[0].schema, 0, scope_within(0, 0), 0};
-}
+Place Document::root() { return {resources_[0].schema, 0, scope_within(0, 0), 0}; }
 
 // Finds the resources and anchors in a schema that stands within `resource`.
 void Document::visit(const Value& schema, int32_t resource, int32_t pointer) {
     if (schema.kind != Value::Kind::kObject) return;
-    const std::string_view id = own_id(schema, named_draft(schema).value_or(resources_[resource].draft));
+    const std::string_view id =
+        own_id(schema, named_draft(schema).value_or(resources_[resource].draft));
     if (!id.empty() && id[0] != '#') resource = enter(schema, id, resource, pointer);
     visit_inner(schema, resource, pointer);
 }
@@ -277,8 +276,8 @@ Document::Target Document::find(int32_t resource, const std::string& reference) 
         if (found == by_uri_.end()) return {nullptr, -1};
         resource = found->second;
     }
-    const std::string fragment = unquote(
-        hash < reference.size() ? std::string_view(reference).substr(hash + 1) : "");
+    const std::string fragment =
+        unquote(hash < reference.size() ? std::string_view(reference).substr(hash + 1) : "");
     if (fragment.empty() || fragment[0] == '/') return find_pointer(resource, fragment);
     const Anchor* anchor = find_anchor(resource, fragment);
     if (anchor == nullptr) return {};
@@ -299,9 +298,8 @@ Place Document::resolve(const Place& place, std::string_view keyword, const Valu
     Target target = found->second;
     if (target.schema == nullptr) {
         refuse("reference " + quoted(reference.text) +
-                   (target.resource < 0
-                        ? " leaves the document; put the schema under '$defs'"
-                        : " points to nothing"),
+                   (target.resource < 0 ? " leaves the document; put the schema under '$defs'"
+                                        : " points to nothing"),
                where());
     }
     if (keyword == "$recursiveRef") {

@@ -96,13 +96,12 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
     if (is_negated(lit)) {
         if (node.op == Op::kMembers && formulas_.key_set(node.a).name >= 0 && node.b != kFalse) {
             const Lit absent = formulas_.atom(Op::kMembers, node.pointer, node.a, kFalse);
-            const Lit other =
-                formulas_.atom(Op::kMembers, node.pointer, node.a, negated(node.b));
+            const Lit other = formulas_.atom(Op::kMembers, node.pointer, node.a, negated(node.b));
             return add(negated(absent), depth + 1) && add(other, depth + 1);
         }
         if (node.op == Op::kItems && node.b >= 0) {
-            const Lit other = formulas_.atom(Op::kItems, node.pointer, node.a, node.b,
-                                             negated(node.c));
+            const Lit other =
+                formulas_.atom(Op::kItems, node.pointer, node.a, node.b, negated(node.c));
             return add(formulas_.item_count(node.b, node.pointer), depth + 1) &&
                    add(other, depth + 1);
         }
@@ -116,6 +115,8 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
                 node.pointer);
         }
     }
+    // Of this type, what an atom says of others makes no difference.
+    if (node.strict) lit = negated(formulas_.failing(lit));
     if (is_held(negated(lit))) return false;
     if (!is_held(lit)) mark(lit);
     return true;
@@ -201,8 +202,8 @@ bool Expander::settle() {
 void Expander::branch() {
     if (!settle()) return;
     if (forks_.empty()) return emit();
-    const auto smallest = std::ranges::min_element(
-        forks_, {}, [](const Fork& fork) { return fork.options.size(); });
+    const auto smallest =
+        std::ranges::min_element(forks_, {}, [](const Fork& fork) { return fork.options.size(); });
     const Fork fork = std::move(*smallest);
     forks_.erase(smallest);
     if (++depth_ > kDeepestFormula) {
@@ -222,9 +223,9 @@ void Expander::branch() {
 
 void Expander::emit() {
     if (found_.size() == kMostAlternatives) {
-        document_.refuse("more than " + std::to_string(kMostAlternatives) +
-                             " combinations of alternatives",
-                         atoms_.empty() ? 0 : formulas_.node(atoms_.back()).pointer);
+        document_.refuse(
+            "more than " + std::to_string(kMostAlternatives) + " combinations of alternatives",
+            atoms_.empty() ? 0 : formulas_.node(atoms_.back()).pointer);
     }
     found_.push_back(atoms_);
 }

@@ -21,7 +21,8 @@ bool is_group(Op op) { return op == Op::kAll || op == Op::kOne; }
 
 // Throws Refused for surrogates, which stand in three bytes that UTF-8 never has.
 void check_text(std::string_view text) {
-    for (size_t i = text.find('\xED'); i + 2 < text.size(); i = text.find('\xED', i + 1)) {
+    for (size_t i = text.find('\xED'); i < text.size(); i = text.find('\xED', i + 1)) {
+        if (i + 2 >= text.size()) break;
         const auto second = static_cast<uint8_t>(text[i + 1]);
         if (second < 0xA0) continue;
         const int code = 0xD000 | (second & 0x3F) << 6 | (text[i + 2] & 0x3F);
@@ -38,7 +39,7 @@ void check_text(std::string_view text) {
 Formulas::Formulas() : slots_(kFirstSlots, -1) { nodes_.push_back({}); }
 
 uint64_t Formulas::hash(const Node& node) const {
-    uint64_t hash = mix(0x9E3779B97F4A7C15u, static_cast<int32_t>(node.op));
+    uint64_t hash = mix(0x9E3779B97F4A7C15u, static_cast<int32_t>(node.op) * 2 + node.strict);
     if (is_group(node.op)) {
         for (const Lit part : parts(node)) hash = mix(hash, part);
         return hash;
@@ -47,7 +48,7 @@ uint64_t Formulas::hash(const Node& node) const {
 }
 
 bool Formulas::same(const Node& a, const Node& b) const {
-    if (a.op != b.op) return false;
+    if (a.op != b.op || a.strict != b.strict) return false;
     if (is_group(a.op)) return std::ranges::equal(parts(a), parts(b));
     return a.a == b.a && a.b == b.b && a.c == b.c;
 }
@@ -81,7 +82,7 @@ void Formulas::grow() {
 Lit Formulas::group(Op op, const std::vector<Lit>& parts, int32_t pointer) {
     const auto begin = static_cast<int32_t>(parts_.size());
     parts_.insert(parts_.end(), parts.begin(), parts.end());
-    return intern({op, begin, static_cast<int32_t>(parts.size()), 0, pointer});
+    return intern({op, false, begin, static_cast<int32_t>(parts.size()), 0, pointer});
 }
 
 Lit Formulas::all(std::vector<Lit> parts, int32_t pointer) {
@@ -107,7 +108,7 @@ Lit Formulas::exactly_one(const std::vector<Lit>& parts, int32_t pointer) {
 }
 
 Lit Formulas::atom(Op op, int32_t pointer, int32_t a, int32_t b, int32_t c) {
-    return intern({op, a, b, c, pointer});
+    return intern({op, false, a, b, c, pointer});
 }
 
 Lit Formulas::type(int32_t mask, int32_t pointer) {
@@ -127,12 +128,25 @@ Lit Formulas::contains(int32_t begin, int64_t low, Lit lit, int32_t pointer) {
     if (low <= 0) return kTrue;
     if (lit == kTrue) return item_count(begin + low, pointer);
     if (lit == kFalse) return type(~bit(Type::kArray) & ((1 << kTypes) - 1), pointer);
-    if (low == 1) return negated(atom(Op::kItems, pointer, begin, -1, negated(lit)));
+    if (low == 1) return failing(atom(Op::kItems, pointer, begin, -1, negated(lit)));
     return atom(Op::kContains, pointer, begin, static_cast<int32_t>(low), lit);
 }
 
+Lit Formulas::contains_at_most(int32_t begin, int64_t high, Lit lit, int32_t pointer) {
+    if (lit == kFalse) return kTrue;
+    if (lit == kTrue) return failing(item_count(begin + high + 1, pointer));
+    if (high == 0) return atom(Op::kItems, pointer, begin, -1, negated(lit));
+    return failing(atom(Op::kContains, pointer, begin, static_cast<int32_t>(high) + 1, lit));
+}
+
+Lit Formulas::failing(Lit atom) {
+    Node node = this->node(atom);
+    node.strict = !node.strict;
+    return intern(node) | (is_negated(atom) ? 0 : 1);
+}
+
 Lit Formulas::has(int32_t name, int32_t pointer) {
-    return negated(atom(Op::kMembers, pointer, one_key(name), kFalse));
+    return failing(atom(Op::kMembers, pointer, one_key(name), kFalse));
 }
 
 Lit Formulas::words(std::vector<std::string_view> words, int32_t pointer) {
@@ -166,7 +180,7 @@ Lit Formulas::constant(const Value& value, int32_t pointer) {
                 const Lit item = constant(value.items[i], pointer);
                 parts.push_back(atom(Op::kItems, pointer, i, i + 1, item));
             }
-            parts.push_back(negated(item_count(int64_t{size} + 1, pointer)));
+            parts.push_back(failing(item_count(int64_t{size} + 1, pointer)));
             break;
         }
         case Value::Kind::kObject: {
@@ -239,8 +253,7 @@ Lit Formulas::schema(const Place& place) {
         if (known.schema == place.schema && known.scope == place.scope) return lit;
     }
     schemas_.push_back({place});
-    const Lit lit =
-        atom(Op::kSchema, place.pointer, static_cast<int32_t>(schemas_.size()) - 1);
+    const Lit lit = atom(Op::kSchema, place.pointer, static_cast<int32_t>(schemas_.size()) - 1);
     same.push_back(lit);
     return lit;
 }

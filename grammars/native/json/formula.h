@@ -62,6 +62,7 @@ enum class Op : uint8_t {
 
 struct Node {
     Op op = Op::kTrue;
+    bool strict = false;  // of an atom: false for values of other types, not true
     int32_t a = 0, b = 0, c = 0;
     int32_t pointer = 0;  // where the document says so first
 };
@@ -70,8 +71,8 @@ struct Node {
 struct TextSet {
     enum class Kind : uint8_t { kPattern, kFormat, kLength, kWords, kSatisfying };
     Kind kind;
-    std::string_view text{};               // pattern, name of the format
-    int64_t low = 0, high = -1;            // length
+    std::string_view text{};     // pattern, name of the format
+    int64_t low = 0, high = -1;  // length
     std::vector<std::string_view> words{};
     Lit lit = kTrue;  // strings that satisfy this
     int32_t pointer = 0;
@@ -81,7 +82,7 @@ struct TextSet {
 // A set of keys: one name, or all but some names and those in or outside of some text sets.
 struct KeySet {
     int32_t name = -1;
-    std::vector<int32_t> names{};          // not these; sorted
+    std::vector<int32_t> names{};            // not these; sorted
     std::vector<int32_t> with{}, without{};  // text sets
 };
 
@@ -103,7 +104,10 @@ class Formulas {
     Lit member_count(int64_t low, int32_t pointer);
     Lit item_count(int64_t low, int32_t pointer);
     Lit contains(int32_t begin, int64_t low, Lit lit, int32_t pointer);
+    Lit contains_at_most(int32_t begin, int64_t high, Lit lit, int32_t pointer);
     Lit has(int32_t name, int32_t pointer);  // objects have a member of this name
+    // Values of the type of an atom that do not satisfy it, and all values of other types.
+    Lit failing(Lit atom);
     // The value itself. Throws Refused for lone surrogates.
     Lit constant(const Value& value, int32_t pointer);
     Lit listed(const std::vector<Value>& values, int32_t pointer);

@@ -36,7 +36,7 @@ Goals::Inside::Inside(Value whole, text::Languages& pool, const Style& options)
 
 // Interning
 
-GoalId Goals::Inside::goal(std::vector<Lit> wanted) {
+GoalId Goals::Inside::goal_of(std::vector<Lit> wanted) {
     size_t kept = 0;
     for (const Lit lit : wanted) {
         const Lit settled = reader.settled(lit);
@@ -85,7 +85,7 @@ GoalId Goals::Inside::both(GoalId a, GoalId b) {
     if (const auto known = pairs.find(key); known != pairs.end()) return known->second;
     std::vector<Lit> all = lits[a];
     all.insert(all.end(), lits[b].begin(), lits[b].end());
-    const GoalId id = goal(std::move(all));
+    const GoalId id = goal_of(std::move(all));
     pairs.emplace(key, id);
     return id;
 }
@@ -98,9 +98,8 @@ void Goals::Inside::discover(GoalId id) {
     work.spend(8);
     std::array<bool, kTypes> possible{};
     for (int t = 0; t < kTypes; ++t) {
-        possible[t] = std::ranges::all_of(wanted, [&](Lit lit) {
-            return truths.of(lit, static_cast<Type>(t)) != Truth::kFalse;
-        });
+        possible[t] = std::ranges::all_of(
+            wanted, [&](Lit lit) { return truths.of(lit, static_cast<Type>(t)) != Truth::kFalse; });
     }
     const auto can = [&](Type type) { return possible[static_cast<size_t>(type)]; };
     goal.null = can(Type::kNull);
@@ -155,7 +154,7 @@ int32_t Goals::Inside::goal(GoalId id) {
 
 // The goal in work depends on this one.
 void Goals::Inside::use(GoalId id) {
-    if (evaluated_ == kNever || id < static_cast<GoalId>(finished_)) return;
+    if (evaluated_ == kNever || id == kNever || id < static_cast<GoalId>(finished_)) return;
     std::vector<GoalId>& users = users_[id];
     if (users.empty() || users.back() != evaluated_) users.push_back(evaluated_);
 }
@@ -232,6 +231,9 @@ int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
 int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
     work.spend(static_cast<int64_t>(shape.first.size()));
     if (shape.low == 0 && shape.contains.empty()) return 2;
+    for (const GoalId item : shape.first) use(item);
+    use(shape.rest);
+    for (const auto& part : shape.contains) use(part.holds), use(part.fails);
     const ArrayShape now = living(shape);
     return add_cost(1, cost_to_close(now, begin(now), *this));
 }
@@ -298,7 +300,7 @@ size_t Goals::Inside::memory() const {
 
 Goals::Goals(Value schema, text::Languages& languages, const Style& style)
     : inside_(std::make_unique<Inside>(std::move(schema), languages, style)) {
-    inside_->root = inside_->goal({inside_->formulas.schema(inside_->document.root())});
+    inside_->root = inside_->goal_of({inside_->formulas.schema(inside_->document.root())});
     inside_->settle();
     inside_->root = inside_->alive(inside_->root);
     if (inside_->root == kNever) throw Refused("nothing can match");
@@ -325,7 +327,7 @@ GoalId Goals::except(GoalId a, const Value& value) {
         inside.kept.push_back(value);
         std::vector<Lit> lits = inside.lits[a];
         lits.push_back(negated(inside.formulas.constant(inside.kept.back(), 0)));
-        const GoalId id = inside.goal(std::move(lits));
+        const GoalId id = inside.goal_of(std::move(lits));
         inside.settle();
         place->second = inside.alive(id);
     }

@@ -29,7 +29,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     Inside(Value schema, text::Languages& languages, const Style& style);
 
     // Shapes::Source
-    GoalId goal(std::vector<Lit> lits) override;
+    GoalId goal_of(std::vector<Lit> lits) override;
     // Costs
     int32_t goal(GoalId id) override;
     int32_t key(std::string_view key) override;
@@ -57,8 +57,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     Scalars scalars;
     Shapes shapes;
 
-    std::vector<std::vector<Lit>> lits;  // per goal
-    std::deque<Goal> found;              // per goal
+    std::vector<std::vector<Lit>> lits;                  // per goal
+    std::deque<Goal> found;                              // per goal
     std::vector<std::vector<Scalars::Numbers>> numbers;  // per goal
     GoalId root = kNever;
 

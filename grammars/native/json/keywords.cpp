@@ -84,8 +84,8 @@ std::string_view spelling(Keyword keyword) {
 
 Keywords::Keywords(Document& document, const Place& place) : document_(document), place_(place) {
     if (place.schema->kind != Value::Kind::kObject) {
-        static constexpr std::string_view kNames[] = {"null",   "false", "true", "a number",
-                                                      "a string", "an array", "an object"};
+        static constexpr std::string_view kNames[] = {
+            "null", "false", "true", "a number", "a string", "an array", "an object"};
         document.refuse("a schema must be an object or a boolean, not " +
                             std::string(kNames[static_cast<size_t>(place.schema->kind)]),
                         place.pointer);
@@ -185,7 +185,8 @@ std::vector<Place> Keywords::schemas(Keyword keyword) const {
     const Value* value = (*this)[keyword];
     std::vector<Place> found;
     if (value == nullptr) return found;
-    if (value->kind != Value::Kind::kArray || (value->items.empty() && keyword != Keyword::kItems)) {
+    if (value->kind != Value::Kind::kArray ||
+        (value->items.empty() && keyword != Keyword::kItems)) {
         refuse(keyword, "must be a list of schemas, not empty");
     }
     for (size_t i = 0; i < value->items.size(); ++i) {

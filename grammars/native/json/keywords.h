@@ -66,9 +66,7 @@ class Keywords {
     // Of an object.
     Keywords(Document& document, const Place& place);
 
-    const Value* operator[](Keyword keyword) const {
-        return values_[static_cast<size_t>(keyword)];
-    }
+    const Value* operator[](Keyword keyword) const { return values_[static_cast<size_t>(keyword)]; }
     bool has(Keyword keyword) const { return (*this)[keyword] != nullptr; }
     const Place& place() const { return place_; }
     Document& document() const { return document_; }

@@ -53,8 +53,7 @@ Lit Reader::read(const Place& place) {
     read_members(keywords, parts);
     read_items(keywords, parts);
     read_logic(keywords, parts);
-    if (keywords.has(Keyword::kUnevaluatedProperties) ||
-        keywords.has(Keyword::kUnevaluatedItems)) {
+    if (keywords.has(Keyword::kUnevaluatedProperties) || keywords.has(Keyword::kUnevaluatedItems)) {
         Unevaluated(document_, formulas_, texts_).read(keywords, parts);
     }
     return formulas_.all(std::move(parts), place.pointer);
@@ -76,18 +75,17 @@ void Reader::read_logic(const Keywords& keywords, std::vector<Lit>& parts) {
         } else if (held == kTrue) {
             parts.push_back(formulas_.any({condition, other}, pointer));
         } else {
-            parts.push_back(
-                formulas_.any({formulas_.all({condition, held}, pointer),
-                               formulas_.all({negated(condition), other}, pointer)},
-                              pointer));
+            parts.push_back(formulas_.any({formulas_.all({condition, held}, pointer),
+                                           formulas_.all({negated(condition), other}, pointer)},
+                                          pointer));
         }
     }
     read_dependencies(keywords, Keyword::kDependencies, parts);
     read_dependencies(keywords, Keyword::kDependentRequired, parts);
     read_dependencies(keywords, Keyword::kDependentSchemas, parts);
     if (keywords.has(Keyword::kAnyOf)) {
-        parts.push_back(formulas_.any(schemas(keywords, Keyword::kAnyOf),
-                                      keywords.pointer(Keyword::kAnyOf)));
+        parts.push_back(
+            formulas_.any(schemas(keywords, Keyword::kAnyOf), keywords.pointer(Keyword::kAnyOf)));
     }
     if (keywords.has(Keyword::kOneOf)) {
         parts.push_back(formulas_.exactly_one(schemas(keywords, Keyword::kOneOf),
@@ -100,11 +98,12 @@ void Reader::read_dependencies(const Keywords& keywords, Keyword keyword, std::v
     for (const auto& member : keywords.members(keyword)) {
         const auto& [name, value] = member;
         const int32_t pointer = keywords.pointer(keyword, name);
-        const Lit absent = negated(formulas_.has(formulas_.name(name), pointer));
+        const Lit absent =
+            formulas_.atom(Op::kMembers, pointer, formulas_.one_key(formulas_.name(name)), kFalse);
         if (keyword == Keyword::kDependentSchemas ||
-            (keyword == Keyword::kDependencies && (value.kind == Value::Kind::kObject ||
-                                                   value.kind == Value::Kind::kFalse ||
-                                                   value.kind == Value::Kind::kTrue))) {
+            (keyword == Keyword::kDependencies &&
+             (value.kind == Value::Kind::kObject || value.kind == Value::Kind::kFalse ||
+              value.kind == Value::Kind::kTrue))) {
             const Lit then = formulas_.schema(keywords.named(keyword, member));
             parts.push_back(formulas_.any({absent, then}, pointer));
             continue;

@@ -53,7 +53,8 @@ void Reader::read_bound(const Keywords& keywords, Keyword plain, Keyword exclusi
     const text::Decimal* value = keywords.number(plain);
     const Value* other = keywords[exclusive];
     bool excluded = false;
-    if (other != nullptr && (other->kind == Value::Kind::kTrue || other->kind == Value::Kind::kFalse)) {
+    if (other != nullptr &&
+        (other->kind == Value::Kind::kTrue || other->kind == Value::Kind::kFalse)) {
         excluded = other->kind == Value::Kind::kTrue;  // the form of draft 4
         other = nullptr;
     }
@@ -62,7 +63,7 @@ void Reader::read_bound(const Keywords& keywords, Keyword plain, Keyword exclusi
         const bool strictly_above = is_low == without;
         const Lit above =
             formulas_.atom(Op::kAbove, keywords.pointer(keyword), number, strictly_above);
-        parts.push_back(is_low ? above : negated(above));
+        parts.push_back(is_low ? above : formulas_.failing(above));
     };
     if (value != nullptr) add(*value, excluded, plain);
     if (other != nullptr) add(*keywords.number(exclusive), true, exclusive);
@@ -113,7 +114,7 @@ void Reader::read_counts(const Keywords& keywords, Keyword low, Keyword high, Op
         parts.push_back(formulas_.atom(op, keywords.pointer(low), static_cast<int32_t>(count)));
     }
     if (const int64_t count = keywords.count(high); count >= 0) {
-        parts.push_back(negated(
+        parts.push_back(formulas_.failing(
             formulas_.atom(op, keywords.pointer(high), static_cast<int32_t>(count) + 1)));
     }
 }
@@ -180,16 +181,14 @@ void Reader::read_items(const Keywords& keywords, std::vector<Lit>& parts) {
     for (const Place& place : keywords.schemas(prefix)) {
         const Lit value = formulas_.schema(place);
         if (value != kTrue) {
-            parts.push_back(
-                formulas_.atom(Op::kItems, place.pointer, index, index + 1, value));
+            parts.push_back(formulas_.atom(Op::kItems, place.pointer, index, index + 1, value));
         }
         ++index;
     }
     if (keywords.has(behind)) {
         const Lit value = schema(keywords, behind);
         if (value != kTrue) {
-            parts.push_back(
-                formulas_.atom(Op::kItems, keywords.pointer(behind), index, -1, value));
+            parts.push_back(formulas_.atom(Op::kItems, keywords.pointer(behind), index, -1, value));
         }
     }
     read_counts(keywords, Keyword::kMinItems, Keyword::kMaxItems, Op::kItemCount, parts);
@@ -202,7 +201,7 @@ void Reader::read_items(const Keywords& keywords, std::vector<Lit>& parts) {
         const int64_t high = keywords.count(Keyword::kMaxContains);
         const int32_t pointer = keywords.pointer(Keyword::kContains);
         parts.push_back(formulas_.contains(0, low < 0 ? 1 : low, value, pointer));
-        if (high >= 0) parts.push_back(negated(formulas_.contains(0, high + 1, value, pointer)));
+        if (high >= 0) parts.push_back(formulas_.contains_at_most(0, high, value, pointer));
     }
 }
 

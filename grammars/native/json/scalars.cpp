@@ -79,8 +79,8 @@ Scalars::Found Scalars::numbers(const std::vector<Lit>& lits) {
         if (part != kNoText) languages.push_back(part);
     }
     if (!languages.empty()) {
-        found.language = languages.size() == 1 ? languages[0]
-                                               : languages_.either(std::move(languages));
+        found.language =
+            languages.size() == 1 ? languages[0] : languages_.either(std::move(languages));
     }
     return found;
 }

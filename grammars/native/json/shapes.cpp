@@ -79,7 +79,7 @@ bool Shapes::fill_names(const Atoms& atoms, ObjectShape& shape) {
         for (const Rule& rule : rules_) {
             if (truths_.holds(*rule.keys, names_[i], texts_)) values_[i].push_back(rule.value);
         }
-        const GoalId value = source_.goal(std::move(values_[i]));
+        const GoalId value = source_.goal_of(std::move(values_[i]));
         if (value == kNever) {
             if (required_[i]) return false;
             continue;
@@ -142,7 +142,7 @@ void Shapes::fill_extras(ObjectShape& shape) {
         }
         const LangId keys = parts.size() == 1 ? all : languages_.both(std::move(parts));
         if (keys == kNoText || languages_.empty(keys)) continue;
-        const GoalId goal = source_.goal(std::move(value));
+        const GoalId goal = source_.goal_of(std::move(value));
         if (goal == kNever) continue;
         const auto same = std::ranges::find(shape.extras, goal, &ObjectShape::Extra::value);
         if (same == shape.extras.end()) {
@@ -165,7 +165,7 @@ bool Shapes::fill_some(const Atoms& atoms, ObjectShape& shape) {
             continue;
         }
         const LangId language = this->language(keys);
-        const GoalId value = source_.goal({negated(node.b)});
+        const GoalId value = source_.goal_of({negated(node.b)});
         if (value == kNever || language == kNoText || languages_.empty(language)) return false;
         shape.some.push_back({language, value});
     }
@@ -206,9 +206,8 @@ std::optional<ArrayShape> Shapes::array(const Atoms& atoms) {
                 const Lit lit = is_items ? negated(node.c) : node.c;
                 const int64_t low = is_items ? 1 : negative ? 0 : node.b;
                 const int64_t high = !is_items && negative ? node.b - 1 : -1;
-                auto same = std::ranges::find_if(counted, [&](const Counted& c) {
-                    return c.begin == node.a && c.lit == lit;
-                });
+                auto same = std::ranges::find_if(
+                    counted, [&](const Counted& c) { return c.begin == node.a && c.lit == lit; });
                 if (same == counted.end()) {
                     counted.push_back({node.a, lit, 0, -1});
                     same = counted.end() - 1;
@@ -229,7 +228,7 @@ std::optional<ArrayShape> Shapes::array(const Atoms& atoms) {
             if (node.b < 0 || index < node.b) value.push_back(node.c);
         }
         if (shape.high >= 0 && index >= shape.high) break;
-        const GoalId goal = source_.goal(std::move(value));
+        const GoalId goal = source_.goal_of(std::move(value));
         if (index == leading) {
             shape.rest = goal;
         } else {
@@ -237,7 +236,7 @@ std::optional<ArrayShape> Shapes::array(const Atoms& atoms) {
         }
     }
     for (const Counted& part : counted) {
-        const GoalId holds = source_.goal({part.lit});
+        const GoalId holds = source_.goal_of({part.lit});
         if (part.high >= 0 && part.low > part.high) return std::nullopt;
         if (holds == kNever) {
             if (part.low > 0) return std::nullopt;
@@ -246,7 +245,7 @@ std::optional<ArrayShape> Shapes::array(const Atoms& atoms) {
         // Without a maximum, whether an item that holds is counted makes no difference.
         std::vector<Lit> others;
         if (part.high >= 0) others.push_back(negated(part.lit));
-        const GoalId fails = source_.goal(std::move(others));
+        const GoalId fails = source_.goal_of(std::move(others));
         shape.contains.push_back({part.begin, holds, fails, part.low, part.high});
     }
     // No array is longer than its first item that cannot be.

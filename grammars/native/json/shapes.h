@@ -14,7 +14,7 @@ class Shapes {
     class Source {
       public:
         virtual ~Source() = default;
-        virtual GoalId goal(std::vector<Lit> lits) = 0;  // kNever where none does at once
+        virtual GoalId goal_of(std::vector<Lit> lits) = 0;  // kNever where none does at once
     };
 
     Shapes(Document& document, Formulas& formulas, Truths& truths, Texts& texts,

@@ -21,8 +21,9 @@ int64_t plus(int64_t a, int64_t b) { return std::min(a + b, kPlenty); }
 int64_t Goals::Inside::supply(GoalId id) {
     const Supply& supply = supply_of(id);
     if (!supply.exact) {
-        throw Refused("'uniqueItems' over such items needs to count their values, which is not "
-                      "supported");
+        throw Refused(
+            "'uniqueItems' over such items needs to count their values, which is not "
+            "supported");
     }
     return supply.count;
 }

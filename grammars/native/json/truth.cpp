@@ -59,7 +59,9 @@ Truth Truths::find(int32_t number, Type type) {
     work_.spend();
     const Node node = formulas_.node(number * 2);
     const bool is_number = type == Type::kInteger || type == Type::kFraction;
-    const auto open_if = [](bool open) { return open ? Truth::kOpen : Truth::kTrue; };
+    const auto open_if = [&](bool open) {
+        return open ? Truth::kOpen : node.strict ? Truth::kFalse : Truth::kTrue;
+    };
     switch (node.op) {
         case Op::kTrue:
             return Truth::kTrue;
@@ -78,7 +80,8 @@ Truth Truths::find(int32_t number, Type type) {
             const text::Decimal& unit = formulas_.number_value(node.a);
             if (type == Type::kFraction && unit.is_integer()) return Truth::kFalse;
             const bool is_one = unit.digits == "1" && unit.exponent == 0;
-            return open_if(is_number && !(type == Type::kInteger && is_one));
+            if (type == Type::kInteger && is_one) return Truth::kTrue;
+            return open_if(is_number);
         }
         case Op::kListed: {
             if (!is_number) return Truth::kTrue;
@@ -88,7 +91,8 @@ Truth Truths::find(int32_t number, Type type) {
             return some ? Truth::kOpen : Truth::kFalse;
         }
         case Op::kMembers:
-            return open_if(type == Type::kObject && node.b != kTrue);
+            if (type == Type::kObject && node.b == kTrue) return Truth::kTrue;
+            return open_if(type == Type::kObject);
         case Op::kMemberCount:
             return open_if(type == Type::kObject);
         case Op::kItems:

@@ -62,7 +62,8 @@ std::vector<Unevaluated::Inner> Unevaluated::inner(const Keywords& keywords) {
     for (const Keyword keyword : {Keyword::kDependentSchemas, Keyword::kDependencies}) {
         for (const auto& member : keywords.members(keyword)) {
             const Place place = keywords.named(keyword, member);
-            add(place, formulas_.has(formulas_.name(member.first), place.pointer));
+            const int32_t key = formulas_.one_key(formulas_.name(member.first));
+            add(place, negated(formulas_.atom(Op::kMembers, place.pointer, key, kFalse)));
         }
     }
     return found;
@@ -112,8 +113,7 @@ template <typename Which>
 Lit Unevaluated::evaluated(const Place& place, const Which& which, bool outermost) {
     constexpr bool kIsItem = std::is_same_v<Which, int32_t>;
     const Keywords keywords(document_, place);
-    const Keyword own =
-        kIsItem ? Keyword::kUnevaluatedItems : Keyword::kUnevaluatedProperties;
+    const Keyword own = kIsItem ? Keyword::kUnevaluatedItems : Keyword::kUnevaluatedProperties;
     if ((keywords.has(own) && !outermost) || is_evaluated(keywords, which)) return kTrue;
     enter(place);
     std::vector<Lit> ways;
