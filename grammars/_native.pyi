@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 class Refused(Exception):  # noqa: N818
     """A grammar that cannot be compiled; the message is the reason."""
 
+    pointer: str
+
 class Vocabulary:
     def __init__(self, tokens: list[bytes], eos: list[int], special: list[int]) -> None: ...
     @property
@@ -82,6 +84,9 @@ class Matcher:
     def unsettled(self, text: bytes, begin: int) -> bool: ...
     def key(self) -> tuple[int, int]: ...
 
+def compile_pattern(
+    pattern: bytes, search: bool, ecma: bool, vocabulary: Vocabulary
+) -> Grammar: ...
 def fill_masks(
     matchers: Sequence[Matcher], masks: NDArray[np.uint32], budgets: NDArray[np.int32]
 ) -> None: ...

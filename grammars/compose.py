@@ -35,8 +35,7 @@ from sglite.grammars.parts import (
 )
 from sglite.grammars.reading import Reader
 from sglite.grammars.refusals import refusals
-from sglite.grammars.schema import schema_text
-from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Whitespace
+from sglite.grammars.schema import PropertyOrder, StringSpelling, Whitespace, schema_text
 from sglite.grammars.text import GrammarFormat, read_grammar
 from sglite.grammars.vocabulary import Vocabulary
 

@@ -10,8 +10,12 @@ from sglite.grammars._native import Builder
 from sglite.grammars.lowering import Spelling, lower_full
 from sglite.grammars.matcher import Grammar
 from sglite.grammars.regex_syntax import parse
-from sglite.grammars.schema import compile_json_schema
-from sglite.grammars.schema.style import PropertyOrder, StringSpelling, Whitespace
+from sglite.grammars.schema import (
+    PropertyOrder,
+    StringSpelling,
+    Whitespace,
+    compile_json_schema,
+)
 from sglite.grammars.text import ReadGrammar
 from sglite.grammars.vocabulary import Vocabulary
 

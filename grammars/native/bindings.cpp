@@ -10,10 +10,12 @@
 #include <stdexcept>
 
 #include "bind_matcher.h"
+#include "bind_schema.h"
 #include "bind_vocabulary.h"
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
+#include "text_machine.h"
 #include "vocabulary.h"
 
 namespace nb = nanobind;
@@ -33,15 +35,36 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
+// The arguments of the Python exception are the reason and the place.
+void bind_refused(nb::module_& m) {
+    nb::object type = nb::exception<sglite::Refused>(m, "Refused");
+    nb::register_exception_translator(
+        [](const std::exception_ptr& thrown, void* type) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const sglite::Refused& refused) {
+                const nb::tuple arguments = nb::make_tuple(refused.what(), refused.pointer);
+                PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
+            }
+        },
+        type.ptr());
+}
+
 }  // namespace
+
+namespace sglite {
+void bind_languages(nb::module_& m);
+void bind_text(nb::module_& m);
+}  // namespace sglite
 
 NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
-    nb::exception<sglite::Refused>(m, "Refused");
+    bind_refused(m);
 
     sglite::bind_vocabulary(m);
+    sglite::bind_schema(m);
 
     nb::class_<Builder>(m, "Builder")
         .def(nb::init<>())
@@ -84,5 +107,24 @@ NB_MODULE(_native, m) {
             },
             "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
+    sglite::bind_languages(m);
     sglite::bind_matcher(m);
+    m.def(
+        "compile_pattern",
+        [](const nb::bytes& pattern, bool search, bool ecma,
+           std::shared_ptr<Vocabulary> vocabulary) {
+            const std::string_view text = view(pattern);
+            const nb::gil_scoped_release released;
+            auto tree = std::make_shared<const sglite::text::Regex>(sglite::text::parse(
+                text, ecma ? sglite::text::Dialect::kEcma : sglite::text::Dialect::kPython));
+            auto make = sglite::text_machines(
+                [tree, search](sglite::text::Languages& languages) {
+                    return languages.regex(*tree, search);
+                },
+                *vocabulary);
+            return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+        },
+        "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
+
+    sglite::bind_text(m);
 }

@@ -1,6 +1,5 @@
 // The token masks of States: walks of the token trie, shared between states as far as they agree.
 #include <algorithm>
-#include <bit>
 
 #include "states.h"
 #include "walk.h"
@@ -132,7 +131,6 @@ void States::find_mask(StateId state, Mask& mask) {
     found.mask = std::move(mask);
     find(state, found);  // there are no exits: only open states leave their frame
     mask = std::move(found.mask);
-    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
 }
 
 }  // namespace sglite

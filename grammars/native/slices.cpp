@@ -204,6 +204,20 @@ Trie number(std::vector<std::string_view> strings, std::vector<std::string_view>
     return Trie(numbered);
 }
 
+bool is_simple(std::string_view tail) {
+    const size_t comma = tail.find(',');
+    if (comma == tail.npos) return true;
+    const size_t next = tail.find_first_not_of(" \t\r\n", comma + 1);
+    if (next == tail.npos) return true;
+    return next + 1 == tail.size() && std::string_view("\"[{").find(tail[next]) != tail.npos;
+}
+
+bool holds_key(std::string_view tail) {
+    const size_t comma = tail.find(',');
+    const size_t quote = comma == tail.npos ? tail.npos : tail.find('"', comma);
+    return quote != tail.npos && tail.find('"', quote + 1) != tail.npos;
+}
+
 struct Closer {
     std::string content;
     std::string_view tail;
@@ -218,6 +232,8 @@ void find_closings(StringSlice& slice, const std::vector<Closer>& closers) {
     }
     slice.contents = number(contents, contents);
     slice.tails = number(tails, tails);
+    for (const std::string_view tail : tails) slice.simple.push_back(is_simple(tail));
+    slice.keys_apart = std::ranges::none_of(tails, holds_key);
     struct Row {
         int32_t content, tail, id;
     };

@@ -57,6 +57,12 @@ struct StringSlice : Slice {
 
     size_t memory() const;
 
+    // Per tail: whether all that it asks of what was closed is whether anything may come next. A
+    // tail that goes on into the next key or item may hold one that is used already.
+    std::vector<bool> simple{};
+    // Whether no tail holds a key as a whole.
+    bool keys_apart = true;
+
     std::vector<Closing> by_content{};
     std::vector<uint32_t> first_closing{};  // [contents + 1]
     std::vector<int32_t> by_tail{};

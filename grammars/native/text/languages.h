@@ -5,6 +5,7 @@
 // escapes, tokens or schemas.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -58,13 +59,13 @@ class Languages {
     ~Languages();
 
     // All of these throw Refused past the limits.
-    LangId words(std::vector<std::string> texts);        // UTF-8, any order, duplicates allowed
-    LangId length(int64_t low, int64_t high);            // code points; high -1: without end
-    LangId regex(const Regex& tree, bool search);        // full match, or a match somewhere
+    LangId words(std::vector<std::string> texts);  // UTF-8, any order, duplicates allowed
+    LangId length(int64_t low, int64_t high);      // code points; high -1: without end
+    LangId regex(const Regex& tree, bool search);  // full match, or a match somewhere
     LangId pattern(std::string_view pattern, Dialect dialect, bool search);
     LangId automaton(Dfa dfa);
-    LangId both(std::vector<LangId> parts);              // of nothing: every text
-    LangId either(std::vector<LangId> parts);            // of nothing: no text
+    LangId both(std::vector<LangId> parts);    // of nothing: every text
+    LangId either(std::vector<LangId> parts);  // of nothing: no text
     LangId complement(LangId language);
 
     bool contains(LangId language, std::string_view text);
@@ -85,6 +86,9 @@ class Languages {
     bool can_go_on(TextState state);
     // The weight of the lightest rest that ends in the language; never kUnreachable.
     int32_t distance(TextState state);
+    // Over all states that can follow, the greatest number of characters that the shortest rest
+    // has; kUnreachable where it is not known.
+    int32_t deepest(TextState state);
     // Only at the start of a character.
     Reach reach(TextState state);
     // A state with the same next steps for texts of up to longest_token bytes.
