@@ -35,7 +35,7 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
-// The Python exception has the pointer as an attribute.
+// The arguments of the Python exception are the reason and the place.
 void bind_refused(nb::module_& m) {
     nb::object type = nb::exception<sglite::Refused>(m, "Refused");
     nb::register_exception_translator(
@@ -43,9 +43,8 @@ void bind_refused(nb::module_& m) {
             try {
                 std::rethrow_exception(thrown);
             } catch (const sglite::Refused& refused) {
-                nb::object error = nb::borrow(static_cast<PyObject*>(type))(refused.what());
-                error.attr("pointer") = refused.pointer;
-                PyErr_SetObject(static_cast<PyObject*>(type), error.ptr());
+                const nb::tuple arguments = nb::make_tuple(refused.what(), refused.pointer);
+                PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
             }
         },
         type.ptr());
@@ -91,18 +90,22 @@ NB_MODULE(_native, m) {
             },
             "states"_a, "start"_a, "accepting"_a, "edges"_a, "spelling"_a)
         .def("free_order", &Builder::free_order, "items"_a, "extra"_a, "separator"_a, "close"_a)
+        .def(
+            "embed", [](Builder& b, const Grammar& grammar) { return b.embed(grammar.machines()); },
+            "grammar"_a)
         .def("rule", &Builder::rule, "name"_a)
         .def("call", &Builder::call, "rule"_a)
         .def("define", &Builder::define, "rule"_a, "body"_a)
         .def(
             "build",
-            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary,
-               bool check_bytes) {
+            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary, bool check_bytes,
+               size_t most_edges) {
                 const nb::gil_scoped_release released;
-                auto make = sglite::network_machines(b.lay_out(root), *vocabulary, check_bytes);
+                auto make =
+                    sglite::network_machines(b.lay_out(root, most_edges), *vocabulary, check_bytes);
                 return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
             },
-            "root"_a, "vocabulary"_a, "check_bytes"_a);
+            "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
     sglite::bind_languages(m);
     sglite::bind_matcher(m);

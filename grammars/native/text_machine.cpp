@@ -1,8 +1,6 @@
 #include "text_machine.h"
 
 #include <algorithm>
-#include <bit>
-#include <deque>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -17,8 +15,6 @@ using text::Languages;
 using text::TextState;
 
 constexpr int32_t kUnknown = -1;
-// States looked at for the greatest cost of all.
-constexpr size_t kMostStates = 2000;
 // Further from a match than this, bytes are counted instead of tokens.
 constexpr int32_t kFar = 4096;
 
@@ -36,7 +32,11 @@ class TextMachine final : public Machine {
         : vocabulary_(vocabulary),
           languages_(options_for(vocabulary, true)),
           language_(make(languages_)),
-          start_(languages_.start(language_)) {}
+          start_(languages_.start(language_)) {
+        if (start_ == text::kDeadText) return;
+        const int32_t characters = languages_.deepest(start_);
+        farthest_ = characters > kFar ? kUnreachable : 4 * characters;  // bytes, and so tokens
+    }
 
     Languages& languages() { return languages_; }
     text::LangId language() const { return language_; }
@@ -54,10 +54,7 @@ class TextMachine final : public Machine {
     bool complete(const Position& at) override { return languages_.accepts(at.at[0]); }
     bool can_go_on(const Position& at) override { return languages_.can_go_on(at.at[0]); }
     int32_t cost(const Position& at) override { return cost_of(at.at[0]); }
-    int32_t farthest() override {
-        if (farthest_ == kUnknown) farthest_ = find_farthest();
-        return farthest_;
-    }
+    int32_t farthest() override { return farthest_; }
     Position alike(const Position& at) override {
         return {{languages_.clipped(at.at[0]), at.at[1]}};
     }
@@ -69,7 +66,6 @@ class TextMachine final : public Machine {
   private:
     int32_t cost_of(TextState state);
     uint8_t lightest(TextState state);
-    int32_t find_farthest();
 
     const Vocabulary& vocabulary_;
     Languages languages_;
@@ -77,7 +73,7 @@ class TextMachine final : public Machine {
     TextState start_;
     std::vector<int32_t> costs_;     // per state; kUnknown
     std::vector<int16_t> lightest_;  // per state the first byte of a lightest rest; kUnknown
-    int32_t farthest_ = kUnknown;
+    int32_t farthest_ = kUnreachable;
 };
 
 void TextMachine::find_mask(const Position& at, Mask& mask) {
@@ -99,7 +95,6 @@ void TextMachine::find_mask(const Position& at, Mask& mask) {
                 return true;
             });
     }
-    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
     mask.highest = kUnreachable;  // not known: that takes longer than the mask
 }
 
@@ -158,29 +153,6 @@ int32_t TextMachine::cost_of(TextState state) {
         costs_[states[i]] = costs[i];
     }
     return costs[0];
-}
-
-int32_t TextMachine::find_farthest() {
-    std::vector<bool> seen;
-    std::deque<TextState> todo;
-    size_t count = 0;
-    int32_t farthest = 0;
-    const auto visit = [&](TextState state) {
-        if (state == text::kDeadText) return;
-        if (seen.size() <= static_cast<size_t>(state)) seen.resize(2 * state + 64, false);
-        if (seen[state]) return;
-        seen[state] = true;
-        ++count;
-        farthest = std::max(farthest, cost_of(state));
-        todo.push_back(state);
-    };
-    for (visit(start_); !todo.empty(); todo.pop_front()) {
-        if (count > kMostStates) return kUnreachable;
-        for (int byte = 0; byte < 256; ++byte) {
-            visit(languages_.next(todo.front(), static_cast<uint8_t>(byte)));
-        }
-    }
-    return farthest;
 }
 
 // A byte that texts need and no token holds, or -1.
