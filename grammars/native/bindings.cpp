@@ -37,6 +37,7 @@ Spelling spelling_of(int number) {
 }  // namespace
 
 namespace sglite {
+void bind_goals(nb::module_& m);
 void bind_languages(nb::module_& m);
 void bind_text(nb::module_& m);
 }  // namespace sglite
@@ -96,6 +97,7 @@ NB_MODULE(_native, m) {
             },
             "root"_a, "vocabulary"_a, "check_bytes"_a);
 
+    sglite::bind_goals(m);
     sglite::bind_languages(m);
     sglite::bind_matcher(m);
     sglite::bind_text(m);
