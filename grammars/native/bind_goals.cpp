@@ -28,16 +28,8 @@ struct Compiled {
 
 void bind_goals(nb::module_& m) {
     nb::class_<Compiled>(m, "Goals")
-        .def(
-            "__init__",
-            [](Compiled* self, const std::string& schema, bool declared_order, bool any_spelling) {
-                try {
-                    new (self) Compiled(schema, declared_order, any_spelling);
-                } catch (const Refused& refused) {
-                    throw Refused(std::string(refused.what()) + " @ " + refused.pointer);
-                }
-            },
-            "schema"_a, "declared_order"_a = false, "any_spelling"_a = true)
+        .def(nb::init<const std::string&, bool, bool>(), "schema"_a, "declared_order"_a = false,
+             "any_spelling"_a = true)
         .def_prop_ro("root", [](const Compiled& c) { return c.goals.root(); })
         .def("cost", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).cost; })
         .def("supply", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).supply; })
