@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sglite.grammars import _native
@@ -133,6 +133,7 @@ def refusal(schema: Any) -> tuple[str, str]:
 @settings(max_examples=300, deadline=None)
 @given(schema=schemas, x=schemas, y=leaves)
 def test_the_shapes_admit_exactly_the_valid_values(schema: Any, x: Any, y: Any) -> None:
+    assume(y not in [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}])  # jsonschema may not return
     whole = {"$defs": {"x": x, "y": y}, "allOf": [schema]}
     validator = jsonschema.Draft202012Validator(whole)
     try:
