@@ -16,11 +16,14 @@ std::vector<Atoms> Expander::run(const std::vector<Lit>& lits, Type type) {
     restore(0);  // a refusal may have left atoms
     type_ = type;
     depth_ = 0;
+    branching_ = false;
     found_.clear();
     forks_.clear();
     bool possible = true;
     for (const Lit lit : lits) possible = possible && add(lit, 0);
+    branching_ = true;
     if (possible) branch();
+    branching_ = false;
     restore(0);
     if (found_.size() < 2) return std::move(found_);
     std::vector<Atoms> sorted = found_;
@@ -118,8 +121,32 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
     // Of this type, what an atom says of others makes no difference.
     if (node.strict) lit = negated(formulas_.failing(lit));
     if (is_held(negated(lit))) return false;
-    if (!is_held(lit)) mark(lit);
+    if (is_held(lit)) return true;
+    if (branching_ && node.op == Op::kMembers && contradicts(lit)) return false;
+    mark(lit);
     return true;
+}
+
+// Whether a member that must be there could have no value any more. Many alternatives end here.
+bool Expander::contradicts(Lit lit) {
+    const int32_t keys = formulas_.node(lit).a;
+    if (formulas_.key_set(keys).name < 0) return false;
+    const Lit required = negated(formulas_.atom(Op::kMembers, 0, keys, kFalse));
+    if (lit != required && !is_held(required)) return false;
+    std::vector<Lit> values;
+    work_.spend(static_cast<int64_t>(atoms_.size()));
+    for (const Lit atom : atoms_) {
+        const Node& node = formulas_.node(atom);
+        if (node.op != Op::kMembers || node.a != keys || is_negated(atom)) continue;
+        values.push_back(node.b);
+    }
+    if (!is_negated(lit)) values.push_back(formulas_.node(lit).b);
+    for (size_t i = 0; i < values.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+            if (disjoint_.never(values[i], values[j])) return true;
+        }
+    }
+    return false;
 }
 
 bool Expander::exactly_one(const Node& node, bool negative, int depth) {

@@ -34,6 +34,7 @@ class Expander {
 
     bool add(Lit lit, int depth);
     bool add_atom(Lit lit, const Node& node, int depth);
+    bool contradicts(Lit lit);
     bool add_fork(Fork fork, int depth);
     bool exactly_one(const Node& node, bool negative, int depth);
     bool settle();
@@ -56,6 +57,7 @@ class Expander {
     Atoms atoms_;
     std::vector<uint8_t> held_;  // per literal
     std::vector<Fork> forks_;
+    bool branching_ = false;
     std::vector<Atoms> found_;
     int depth_ = 0;
 };

@@ -134,6 +134,7 @@ void Goals::Inside::discover(GoalId id) {
 }
 
 void Goals::Inside::settle() {
+    evaluated_ = kNever;  // a refusal may have left it
     const size_t first = finished_;
     for (;;) {
         solve();
@@ -165,19 +166,32 @@ int32_t Goals::Inside::key(std::string_view key) {
     return cost;
 }
 
+// Refusals without a place get that of the goal.
+template <typename Do>
+void Goals::Inside::placed(size_t id, const Do& work_on) {
+    try {
+        work_on(static_cast<GoalId>(id));
+    } catch (const Refused& refused) {
+        if (!refused.pointer.empty() || lits[id].empty()) throw;
+        document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
+    }
+}
+
 void Goals::Inside::solve() {
     for (size_t checked = finished_; checked < found.size();) {
         for (; discovered_ < found.size(); ++discovered_) {
-            discover(static_cast<GoalId>(discovered_));
+            placed(discovered_, [&](GoalId id) { discover(id); });
         }
         // What a goal is made of was mostly found behind it.
-        for (size_t i = found.size(); i > checked; --i) evaluate(static_cast<GoalId>(i - 1));
+        for (size_t i = found.size(); i > checked; --i) {
+            placed(i - 1, [&](GoalId id) { evaluate(id); });
+        }
         checked = discovered_;
         while (!queue_.empty() && discovered_ == found.size()) {
             const GoalId id = queue_.back();
             queue_.pop_back();
             queued_[id] = false;
-            evaluate(id);
+            placed(id, [&](GoalId goal) { evaluate(goal); });
         }
     }
 }
@@ -272,10 +286,12 @@ bool Goals::Inside::drop_scarce() {
     if (!has_unique_) return false;
     bool dropped = false;
     for (size_t i = finished_; i < found.size(); ++i) {
-        dropped |= std::erase_if(found[i].arrays, [&](const ArrayShape& shape) {
-                       if (!shape.unique || cost_of(shape) >= kUnreachable) return false;
-                       return !check_unique(living(shape), *this);
-                   }) > 0;
+        placed(i, [&](GoalId id) {
+            dropped |= std::erase_if(found[id].arrays, [&](const ArrayShape& shape) {
+                           if (!shape.unique || cost_of(shape) >= kUnreachable) return false;
+                           return !check_unique(living(shape), *this);
+                       }) > 0;
+        });
     }
     return dropped;
 }

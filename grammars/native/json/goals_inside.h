@@ -72,6 +72,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
         bool exact = true;
     };
 
+    template <typename Do>
+    void placed(size_t id, const Do& work_on);
     void discover(GoalId id);
     void solve();
     void evaluate(GoalId id);
