@@ -130,7 +130,7 @@ def refusal(schema: Any) -> tuple[str, str]:
     return reason, pointer
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(schema=schemas, x=schemas, y=leaves)
 def test_the_shapes_admit_exactly_the_valid_values(schema: Any, x: Any, y: Any) -> None:
     assume(y not in [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}])  # jsonschema may not return
@@ -307,6 +307,58 @@ def test_depth_and_size_are_bounded() -> None:
     ways = [{"properties": {f"{i}{j}": {"type": "null"} for j in range(9)}} for i in range(9)]
     assert refusal({"type": "object", "allOf": [{"not": way} for way in ways]})[0]
     assert time.monotonic() - began < 5
+
+
+def test_many_conditions_on_one_key_leave_few_alternatives() -> None:
+    kinds = [f"kind {i}" for i in range(30)]
+    schema = {
+        "type": "object",
+        "required": ["kind"],
+        "properties": {"kind": {"enum": kinds}},
+        "allOf": [
+            {"if": {"properties": {"kind": {"const": kind}}}, "then": {"required": [f"a {kind}"]}}
+            for kind in kinds
+        ],
+    }
+    goals = _native.Goals(json.dumps(schema))
+    assert goals.admits(goals.root, '{"kind": "kind 7", "a kind 7": 1}')
+    assert not goals.admits(goals.root, '{"kind": "kind 7", "a kind 8": 1}')
+
+
+def circle(length: int) -> dict[str, Any]:
+    """Schemas of lists within lists, each of another kind, in a circle."""
+    return {
+        f"p{length} {i}": {
+            "type": ["array", "null"],
+            "items": {"$ref": f"#/$defs/p{length}%20{(i + 1) % length}"},
+        }
+        for i in range(length)
+    }
+
+
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": [{"oneOf": [{"properties": {f"k{i}{j}": {"const": j}}} for j in range(30)]}
+                   for i in range(30)]},
+        {"allOf": [{"$ref": f"#/$defs/p{p}%200"} for p in PRIMES],
+         "$defs": {k: v for p in PRIMES for k, v in circle(p).items()}},
+        {"type": "array", "contains": {"type": "string"}, "minContains": 5000},
+        {"type": "object", "patternProperties": {c: {"minimum": 1} for c in "abcdefghi"},
+         "additionalProperties": False},
+        {"type": "object", "allOf": [{"not": {"patternProperties": {f"^{c}": False}}}
+                                     for c in "abcdefghijklm"]},
+        {"enum": [{"a": i} for i in range(2000)]},
+    ],
+    ids=["ways", "circles", "counts", "patterns", "demands", "objects"],
+)  # fmt: skip
+def test_what_takes_too_long_is_refused_soon(schema: Any) -> None:
+    began = time.monotonic()
+    assert refusal(schema)[0] != "nothing can match"
+    assert time.monotonic() - began < 4  # on busy cores
 
 
 def test_ten_thousand_values() -> None:
