@@ -224,7 +224,7 @@ def test_a_schema_without_values_is_refused(schema: Any) -> None:
 
 
 def test_dynamic_references_go_to_the_outermost_anchor() -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "$id": "https://sglite.example/strict",
         "$dynamicAnchor": "node",
         "$ref": "tree",
@@ -281,12 +281,13 @@ def test_relative_identifiers() -> None:
 @pytest.mark.parametrize("draft", ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"])
 def test_keywords_that_came_later_are_annotations(draft: str) -> None:
     order = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
-    for since, schema, wrong in [
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("draft-06", {"const": 1}, "2"),
         ("draft-07", {"if": {"type": "null"}, "then": False}, "null"),
         ("2019-09", {"dependentRequired": {"a": ["b"]}}, '{"a": 1}'),
         ("2020-12", {"prefixItems": [{"type": "null"}]}, "[1]"),
-    ]:
+    ]
+    for since, schema, wrong in cases:
         name = f"https://json-schema.org/{draft}/schema"
         goals = _native.Goals(json.dumps({"$schema": name, **schema}))
         assert goals.admits(goals.root, wrong) == (order.index(draft) < order.index(since))

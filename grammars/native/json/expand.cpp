@@ -23,7 +23,6 @@ std::vector<Atoms> Expander::run(const std::vector<Lit>& lits, Type type) {
     for (const Lit lit : lits) possible = possible && add(lit, 0);
     branching_ = true;
     if (possible) branch();
-    branching_ = false;
     restore(0);
     if (found_.size() < 2) return std::move(found_);
     std::vector<Atoms> sorted = found_;
@@ -127,28 +126,6 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
     return true;
 }
 
-// Whether a member that must be there could have no value any more. Many alternatives end here.
-bool Expander::contradicts(Lit lit) {
-    const int32_t keys = formulas_.node(lit).a;
-    if (formulas_.key_set(keys).name < 0) return false;
-    const Lit required = negated(formulas_.atom(Op::kMembers, 0, keys, kFalse));
-    if (lit != required && !is_held(required)) return false;
-    std::vector<Lit> values;
-    work_.spend(static_cast<int64_t>(atoms_.size()));
-    for (const Lit atom : atoms_) {
-        const Node& node = formulas_.node(atom);
-        if (node.op != Op::kMembers || node.a != keys || is_negated(atom)) continue;
-        values.push_back(node.b);
-    }
-    if (!is_negated(lit)) values.push_back(formulas_.node(lit).b);
-    for (size_t i = 0; i < values.size(); ++i) {
-        for (size_t j = 0; j < i; ++j) {
-            if (disjoint_.never(values[i], values[j])) return true;
-        }
-    }
-    return false;
-}
-
 bool Expander::exactly_one(const Node& node, bool negative, int depth) {
     const std::vector<Lit> parts(formulas_.parts(node).begin(), formulas_.parts(node).end());
     std::vector<Lit> open;
@@ -191,9 +168,9 @@ bool Expander::add_fork(Fork fork, int depth) {
     for (std::vector<Lit>& option : fork.options) {
         bool sure = true, dead = false;
         for (const Lit lit : option) {
-            const Truth truth = truths_.of(lit, type_);
-            dead = dead || truth == Truth::kFalse || is_held(negated(lit));
-            sure = sure && (truth == Truth::kTrue || is_held(lit));
+            const Truth truth = standing(lit);
+            dead = dead || truth == Truth::kFalse;
+            sure = sure && truth == Truth::kTrue;
         }
         if (dead) continue;
         if (sure) return true;
