@@ -203,11 +203,20 @@ bool Expander::settle() {
     return true;
 }
 
+// Whether every option is a whole schema: one that settles much about the other forks.
+bool Expander::is_telling(const Fork& fork) const {
+    return std::ranges::all_of(fork.options, [&](const std::vector<Lit>& option) {
+        const Op op = formulas_.node(option[0]).op;
+        return !is_negated(option[0]) && (op == Op::kSchema || op == Op::kAll);
+    });
+}
+
 void Expander::branch() {
     if (!settle()) return;
     if (forks_.empty()) return emit();
-    const auto smallest =
-        std::ranges::min_element(forks_, {}, [](const Fork& fork) { return fork.options.size(); });
+    const auto smallest = std::ranges::min_element(forks_, {}, [this](const Fork& fork) {
+        return std::pair(!is_telling(fork), fork.options.size());
+    });
     const Fork fork = std::move(*smallest);
     forks_.erase(smallest);
     if (++depth_ > kDeepestFormula) {

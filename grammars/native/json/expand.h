@@ -32,6 +32,7 @@ class Expander {
         int32_t pointer;
     };
 
+    bool is_telling(const Fork& fork) const;
     bool add(Lit lit, int depth);
     bool add_atom(Lit lit, const Node& node, int depth);
     bool contradicts(Lit lit);
