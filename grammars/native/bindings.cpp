@@ -53,6 +53,7 @@ void bind_refused(nb::module_& m) {
 }  // namespace
 
 namespace sglite {
+void bind_goals(nb::module_& m);
 void bind_languages(nb::module_& m);
 void bind_text(nb::module_& m);
 }  // namespace sglite
@@ -107,6 +108,7 @@ NB_MODULE(_native, m) {
             },
             "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
+    sglite::bind_goals(m);
     sglite::bind_languages(m);
     sglite::bind_matcher(m);
     m.def(

@@ -31,7 +31,7 @@ bool Disjoint::at(Lit a, Lit b, Type type, int depth) {
     if (truths_.of(a, type) == Truth::kFalse || truths_.of(b, type) == Truth::kFalse) return true;
     const auto [low, high] = std::minmax(a, b);
     const uint64_t key = pair_key(low, high) * kTypes + static_cast<uint64_t>(type);
-    if (depth == 3) {
+    if (depth == kDepth) {
         if (const auto found = known_.find(key); found != known_.end()) return found->second;
     }
     bool differ = false;
@@ -46,7 +46,7 @@ bool Disjoint::at(Lit a, Lit b, Type type, int depth) {
         const std::vector<Lit> atoms_b = atoms(b, type);
         differ = objects_differ(atoms_a, atoms_b, depth);
     }
-    if (depth == 3) known_[key] = differ;
+    if (depth == kDepth) known_[key] = differ;
     return differ;
 }
 

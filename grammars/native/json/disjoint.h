@@ -13,9 +13,12 @@ class Disjoint {
         : formulas_(formulas), truths_(truths), texts_(texts) {}
 
     // False where it is not easily seen.
-    bool at(Lit a, Lit b, Type type, int depth = 3);
+    bool at(Lit a, Lit b, Type type, int depth = kDepth);
+    bool never(Lit a, Lit b) { return !overlap(a, b, kDepth); }
 
   private:
+    static constexpr int kDepth = 3;  // of objects within each other
+
     const std::vector<Lit>& atoms(Lit lit, Type type);
     bool overlap(Lit a, Lit b, int depth);
     bool strings_differ(const std::vector<Lit>& atoms);

@@ -16,10 +16,12 @@ std::vector<Atoms> Expander::run(const std::vector<Lit>& lits, Type type) {
     restore(0);  // a refusal may have left atoms
     type_ = type;
     depth_ = 0;
+    branching_ = false;
     found_.clear();
     forks_.clear();
     bool possible = true;
     for (const Lit lit : lits) possible = possible && add(lit, 0);
+    branching_ = true;
     if (possible) branch();
     restore(0);
     if (found_.size() < 2) return std::move(found_);
@@ -118,7 +120,9 @@ bool Expander::add_atom(Lit lit, const Node& node, int depth) {
     // Of this type, what an atom says of others makes no difference.
     if (node.strict) lit = negated(formulas_.failing(lit));
     if (is_held(negated(lit))) return false;
-    if (!is_held(lit)) mark(lit);
+    if (is_held(lit)) return true;
+    if (branching_ && node.op == Op::kMembers && contradicts(lit)) return false;
+    mark(lit);
     return true;
 }
 
@@ -164,9 +168,9 @@ bool Expander::add_fork(Fork fork, int depth) {
     for (std::vector<Lit>& option : fork.options) {
         bool sure = true, dead = false;
         for (const Lit lit : option) {
-            const Truth truth = truths_.of(lit, type_);
-            dead = dead || truth == Truth::kFalse || is_held(negated(lit));
-            sure = sure && (truth == Truth::kTrue || is_held(lit));
+            const Truth truth = standing(lit);
+            dead = dead || truth == Truth::kFalse;
+            sure = sure && truth == Truth::kTrue;
         }
         if (dead) continue;
         if (sure) return true;
@@ -199,11 +203,20 @@ bool Expander::settle() {
     return true;
 }
 
+// Whether every option is a whole schema: one that settles much about the other forks.
+bool Expander::is_telling(const Fork& fork) const {
+    return std::ranges::all_of(fork.options, [&](const std::vector<Lit>& option) {
+        const Op op = formulas_.node(option[0]).op;
+        return !is_negated(option[0]) && (op == Op::kSchema || op == Op::kAll);
+    });
+}
+
 void Expander::branch() {
     if (!settle()) return;
     if (forks_.empty()) return emit();
-    const auto smallest =
-        std::ranges::min_element(forks_, {}, [](const Fork& fork) { return fork.options.size(); });
+    const auto smallest = std::ranges::min_element(forks_, {}, [this](const Fork& fork) {
+        return std::pair(!is_telling(fork), fork.options.size());
+    });
     const Fork fork = std::move(*smallest);
     forks_.erase(smallest);
     if (++depth_ > kDeepestFormula) {

@@ -32,8 +32,13 @@ class Expander {
         int32_t pointer;
     };
 
+    bool is_telling(const Fork& fork) const;
     bool add(Lit lit, int depth);
     bool add_atom(Lit lit, const Node& node, int depth);
+    bool contradicts(Lit lit);
+    Truth standing(Lit lit);
+    Truth standing_value(Lit lit, const Node& node);
+    Truth standing_count(Lit lit, const Node& node) const;
     bool add_fork(Fork fork, int depth);
     bool exactly_one(const Node& node, bool negative, int depth);
     bool settle();
@@ -56,6 +61,7 @@ class Expander {
     Atoms atoms_;
     std::vector<uint8_t> held_;  // per literal
     std::vector<Fork> forks_;
+    bool branching_ = false;  // single atoms are in, only forks are left
     std::vector<Atoms> found_;
     int depth_ = 0;
 };

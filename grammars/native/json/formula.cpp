@@ -304,8 +304,15 @@ int32_t Formulas::one_key(int32_t name) {
 }
 
 int32_t Formulas::keys(KeySet set) {
-    keys_.push_back(std::move(set));
-    return static_cast<int32_t>(keys_.size()) - 1;
+    std::vector<int32_t> key = set.names;
+    for (const auto* part : {&set.with, &set.without}) {
+        key.push_back(-1);
+        key.insert(key.end(), part->begin(), part->end());
+    }
+    const auto [place, fresh] =
+        by_keys_.try_emplace(std::move(key), static_cast<int32_t>(keys_.size()));
+    if (fresh) keys_.push_back(std::move(set));
+    return place->second;
 }
 
 int32_t Formulas::number(const text::Decimal& value) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -156,6 +157,7 @@ class Formulas {
     std::deque<TextSet> texts_;
     std::unordered_map<std::string, int32_t> by_text_;
     std::deque<KeySet> keys_;
+    std::map<std::vector<int32_t>, int32_t> by_keys_;
     std::deque<text::Decimal> numbers_;
     std::unordered_map<std::string, int32_t> by_number_;
     std::deque<std::vector<text::Decimal>> lists_;

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "goals.h"
@@ -72,6 +73,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
         bool exact = true;
     };
 
+    template <typename Do>
+    void placed(size_t id, const Do& work_on);
     void discover(GoalId id);
     void solve();
     void evaluate(GoalId id);
@@ -86,6 +89,10 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     const Supply& supply_of(GoalId id);
     Supply count(const ObjectShape& shape);
     Supply count(const ArrayShape& shape);
+    bool list_values(GoalId id, std::set<std::string>& values);
+    bool list_values(const ObjectShape& shape, std::set<std::string>& values);
+    bool list_values(const ArrayShape& shape, std::set<std::string>& values);
+    bool lengthen(std::vector<std::string>& ways, const std::string& before, GoalId id);
     Supply count_numbers(const std::vector<Scalars::Numbers>& ways);
 
     std::unordered_map<std::vector<Lit>, GoalId, LitsHash> ids_;

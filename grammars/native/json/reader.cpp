@@ -70,11 +70,8 @@ void Reader::read_logic(const Keywords& keywords, std::vector<Lit>& parts) {
         const Lit condition = schema(keywords, Keyword::kIf);
         const Lit held = keywords.has(Keyword::kThen) ? schema(keywords, Keyword::kThen) : kTrue;
         const Lit other = keywords.has(Keyword::kElse) ? schema(keywords, Keyword::kElse) : kTrue;
-        if (other == kTrue) {
-            if (held != kTrue) parts.push_back(formulas_.any({negated(condition), held}, pointer));
-        } else if (held == kTrue) {
-            parts.push_back(formulas_.any({condition, other}, pointer));
-        } else {
+        // Ways that exclude each other: many conditions on one key then leave few alternatives.
+        if (held != kTrue || other != kTrue) {
             parts.push_back(formulas_.any({formulas_.all({condition, held}, pointer),
                                            formulas_.all({negated(condition), other}, pointer)},
                                           pointer));

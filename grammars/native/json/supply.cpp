@@ -8,6 +8,7 @@ namespace sglite::json {
 namespace {
 
 constexpr int kDeepestSupply = 64;
+constexpr int64_t kMostListed = 4096;
 
 int64_t times(int64_t a, int64_t b) {
     if (a == 0 || b == 0) return 0;
@@ -39,17 +40,23 @@ const Goals::Inside::Supply& Goals::Inside::supply_of(GoalId id) {
         total.count = plus(total.count, part.count);
         total.exact = total.exact && part.exact;
     };
-    // Alternatives may have values in common.
+    // Alternatives may have values in common; few values are listed to find out.
     const auto add_ways = [&](const auto& shapes) {
         Supply most;
         int alive = 0;
+        bool listed = true;
+        std::set<std::string> values;
         for (const auto& shape : shapes) {
             if (cost_of(shape) >= kUnreachable) continue;
             const Supply part = count(living(shape));
             if (part.count >= most.count) most = part;
             ++alive;
+            listed = listed && list_values(living(shape), values);
         }
-        most.exact = most.exact && (alive < 2 || most.count >= kPlenty);
+        if (alive > 1 && most.count < kPlenty) {
+            if (listed) most.count = static_cast<int64_t>(values.size());
+            most.exact = listed;
+        }
         add(most);
     };
     if (goal.strings == text::kAnyText) {
@@ -67,6 +74,79 @@ const Goals::Inside::Supply& Goals::Inside::supply_of(GoalId id) {
     --supply_depth_;
     if (total.count >= kPlenty) total.exact = true;
     return supplies_[id] = total;
+}
+
+// Adds all values of a goal, by their identities. False where they are too many.
+bool Goals::Inside::list_values(GoalId id, std::set<std::string>& values) {
+    if (alive(id) == kNever) return true;
+    const Goal& goal = found[id];
+    const auto add = [&](Value::Kind kind) { values.insert(identity(Value{kind})); };
+    if (goal.null) add(Value::Kind::kNull);
+    if (goal.truth) add(Value::Kind::kTrue);
+    if (goal.falsity) add(Value::Kind::kFalse);
+    if (goal.strings != text::kNoText) {
+        if (goal.strings == text::kAnyText) return false;
+        if (languages.count(goal.strings, kMostListed) >= kMostListed) return false;
+        for (std::string& text : languages.examples(goal.strings, kMostListed)) {
+            Value value{Value::Kind::kString};
+            value.text = std::move(text);
+            values.insert(identity(value));
+        }
+    }
+    for (const Scalars::Numbers& way : numbers[id]) {
+        if (!way.is_list) return false;
+        for (const text::Decimal& number : way.list) {
+            Value value{Value::Kind::kNumber};
+            value.number = number;
+            values.insert(identity(value));
+        }
+    }
+    const auto listed = [&](const auto& shape) {
+        return cost_of(shape) >= kUnreachable || list_values(living(shape), values);
+    };
+    return std::ranges::all_of(goal.objects, listed) && std::ranges::all_of(goal.arrays, listed) &&
+           static_cast<int64_t>(values.size()) < kMostListed;
+}
+
+// Only where all members are declared and required, as in a listed value.
+bool Goals::Inside::list_values(const ObjectShape& shape, std::set<std::string>& values) {
+    if (!shape.extras.empty() || !shape.some.empty()) return false;
+    if (std::ranges::find(shape.required, false) != shape.required.end()) return false;
+    std::vector<size_t> order(shape.names.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, {}, [&](size_t i) { return shape.names[i]; });
+    std::vector<std::string> ways{"{"};
+    for (const size_t i : order) {
+        Value name{Value::Kind::kString};
+        name.text = shape.names[i];
+        if (!lengthen(ways, identity(name), shape.values[i])) return false;
+    }
+    for (const std::string& way : ways) values.insert(way + "}");
+    return true;
+}
+
+bool Goals::Inside::list_values(const ArrayShape& shape, std::set<std::string>& values) {
+    if (!shape.contains.empty() || shape.unique || shape.low != shape.high) return false;
+    std::vector<std::string> ways{"["};
+    for (int64_t i = 0; i < shape.low; ++i) {
+        const bool is_first = i < static_cast<int64_t>(shape.first.size());
+        if (!lengthen(ways, "", is_first ? shape.first[i] : shape.rest)) return false;
+    }
+    for (const std::string& way : ways) values.insert(way + "]");
+    return true;
+}
+
+// Appends every value of a goal to every text so far.
+bool Goals::Inside::lengthen(std::vector<std::string>& ways, const std::string& before, GoalId id) {
+    std::set<std::string> values;
+    if (!list_values(id, values)) return false;
+    if (static_cast<int64_t>(ways.size() * values.size()) >= kMostListed) return false;
+    std::vector<std::string> longer;
+    for (const std::string& way : ways) {
+        for (const std::string& value : values) longer.push_back(way + before + value);
+    }
+    ways = std::move(longer);
+    return true;
 }
 
 Goals::Inside::Supply Goals::Inside::count_numbers(const std::vector<Scalars::Numbers>& ways) {

@@ -17,7 +17,7 @@ class Work {
     void refill() { left_ = kMost; }
 
   private:
-    static constexpr int64_t kMost = 20'000'000;
+    static constexpr int64_t kMost = 6'000'000;
     int64_t left_ = kMost;
 };
 
