@@ -110,7 +110,10 @@ void Pool::search(TextState start, Measure measure) {
     struct Entry {
         int32_t bound, cost;
         TextState state;
-        bool operator<(const Entry& other) const { return bound > other.bound; }
+        // Of equal bounds the one that has come further is better.
+        bool operator<(const Entry& other) const {
+            return bound != other.bound ? bound > other.bound : cost < other.cost;
+        }
     };
     std::unordered_map<TextState, Found> found{{start, {0, kDeadText}}};
     std::vector<Entry> heap{{0, 0, start}};

@@ -94,6 +94,12 @@ int32_t Spelled::target(int32_t node, uint8_t byte) {
 
 int32_t Spelled::step(int32_t node, uint8_t byte) {
     if (barred_[byte]) return -1;
+    if (byte < 0x80 && nodes_[node].left == 0) {
+        for (const auto& [low, high] : nodes_[node].rests) {
+            if (byte <= high) return byte < low ? -1 : kCharacterDone;
+        }
+        return -1;
+    }
     const int32_t to = target(node, byte);
     return to > 0 && lightest(to) == kUnreachable ? -1 : to;
 }
