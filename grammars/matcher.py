@@ -6,6 +6,7 @@ Knows nothing of where a grammar came from (schema, pattern, text), nor of model
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Grammar:
         own language: how a healed hole begins. Raises GrammarError for a prefix that the
         vocabulary cannot spell byte by byte."""
         try:
-            return Matcher(self, self._native.matcher(prefix))
+            return _NativeMatcher(self, self._native, prefix)
         except _native.Refused as error:
             raise GrammarError(str(error)) from None
 
@@ -43,11 +44,9 @@ class Matcher:
     matchers of one grammar may be used by different threads.
     """
 
-    __slots__ = ("_native", "grammar")
+    __slots__ = ()
 
-    def __init__(self, grammar: Grammar, native: _native.Matcher) -> None:
-        self.grammar = grammar
-        self._native = native
+    grammar: Grammar
 
     def fill_mask(self, mask: NDArray[np.uint32], budget: int | None = None) -> None:
         """Write the ids that may come next into `mask`: uint32 `[ceil(V / 32)]`, set = allowed.
@@ -56,53 +55,48 @@ class Matcher:
         not be finished within the rest, by its bound, is forbidden. Raises TypeError for an array
         of another type or layout, ValueError for another length or a negative budget.
         """
-        check_mask(mask, 1)
-        if budget is not None and budget < 0:
-            raise ValueError(f"the budget must be >= 0 tokens, got {budget}")
-        self._native.fill_mask(mask, -1 if budget is None else min(budget, 2**31 - 1))
+        raise NotImplementedError
 
     def accept(self, token_id: int) -> bool:
         """Go on by one id. False, and nothing changed, for a refused one."""
-        return self._native.accept(token_id)
+        raise NotImplementedError
 
     def accept_tokens(self, token_ids: Sequence[int]) -> bool:
         """Go on by all of the ids, or by none and return False."""
-        return self._native.accept_all(token_ids)
+        raise NotImplementedError
 
     @property
     def is_complete(self) -> bool:
         """Whether the text so far is a match."""
-        return self._native.is_complete
+        raise NotImplementedError
 
     @property
     def is_finished(self) -> bool:
         """Whether nothing more can come: an eos id was accepted, or the match cannot go on."""
-        return self._native.is_finished
+        raise NotImplementedError
 
     def allowed_count(self) -> int:
         """How many ids the mask without a budget allows, eos ids included."""
-        return self._native.allowed_count()
+        raise NotImplementedError
 
     def tokens_to_finish(self) -> int:
         """An upper bound on the tokens to a complete match, eos not counted.
 
         From a bound b >= 1 some allowed token leads to a bound of at most b - 1.
         """
-        return self._native.tokens_to_finish()
+        raise NotImplementedError
 
     def rollback(self, count: int) -> None:
         """Take back the last `count` accepted ids. Raises ValueError for more than there are."""
-        if count < 0:
-            raise ValueError(f"cannot roll back {count} ids")
-        self._native.rollback(count)
+        raise NotImplementedError
 
     def fork(self) -> Matcher:
         """An independent matcher at the same position, with the same history."""
-        return Matcher(self.grammar, self._native.fork())
+        raise NotImplementedError
 
     def forced_bytes(self) -> bytes:
         """The bytes that must come next, up to the first choice (ending is one) or 4096."""
-        return self._native.forced_bytes()
+        raise NotImplementedError
 
     def forced_tokens(self) -> list[int]:
         """The ids that the forced bytes settle, in the tokeniser's own spelling; never an eos id.
@@ -110,10 +104,27 @@ class Matcher:
         Held back from the first id on that a longer legal token could span. A pure function of
         the position; empty without `encode`.
         """
+        raise NotImplementedError
+
+
+class _NativeMatcher(_native.Matcher, Matcher):
+    """The native matcher itself, so that a call goes through no Python; what knows the tokeniser
+    is added here."""
+
+    __slots__ = ("grammar",)
+
+    def __init__(self, grammar: Grammar, *source: Any) -> None:
+        super().__init__(*source)
+        self.grammar = grammar
+
+    def fork(self) -> Matcher:
+        return _NativeMatcher(self.grammar, self)
+
+    def forced_tokens(self) -> list[int]:
         encode = self.grammar.vocabulary.encode
         if encode is None:
             return []
-        key = self._native.key()
+        key = self.key()
         known = self.grammar._forced.get(key)
         if known is None:
             known = tuple(self._settled_ids(encode(_whole_characters(self.forced_bytes()))))
@@ -135,7 +146,7 @@ class Matcher:
                 length == 0
                 or token_id in vocabulary.special_ids
                 or token_id in vocabulary.eos_ids
-                or self._native.unsettled(text, begin)
+                or self.unsettled(text, begin)
             ):
                 break
             settled.append(int(token_id))
@@ -177,8 +188,9 @@ def fill_masks(
     """
     check_mask(masks, 2)
     budgets = np.ascontiguousarray(budgets, dtype=np.int32)
-    if all(type(m) is Matcher for m in matchers):
-        _native.fill_masks([m._native for m in matchers], masks, budgets)
+    native = [m for m in matchers if isinstance(m, _NativeMatcher)]
+    if len(native) == len(matchers):
+        _native.fill_masks(native, masks, budgets)
         return
     if not len(matchers) == len(masks) == len(budgets):
         raise ValueError("fill_masks needs a row of masks and a budget per matcher")

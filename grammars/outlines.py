@@ -99,7 +99,7 @@ class OutlinesGrammar(Grammar):
 class OutlinesMatcher(Matcher):
     """A position in an index. It forces nothing."""
 
-    __slots__ = ("_ended", "_history", "_position", "_rules")
+    __slots__ = ("_ended", "_history", "_position", "_rules", "grammar")
 
     def __init__(self, grammar: OutlinesGrammar, prefix: bytes) -> None:
         self.grammar = grammar

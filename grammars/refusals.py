@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sglite.errors import GrammarError
+from sglite.grammars import _native
 
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Raises GrammarError for a `what` that is nested too deeply or is no Unicode text."""
+    """Raises GrammarError for a `what` that the native part refuses, that is nested too deeply or is
+    no Unicode text."""
     try:
         yield
+    except _native.Refused as error:
+        raise GrammarError(str(error), error.pointer) from None
     except RecursionError:
         raise GrammarError(f"the {what} is nested too deeply; make it flatter") from None
     except UnicodeEncodeError as error:

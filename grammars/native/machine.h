@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <span>
+#include <vector>
 
+#include "refused.h"
 #include "vocabulary.h"
 
 namespace sglite {
@@ -32,7 +34,8 @@ struct PositionHash {
 struct Mask {
     std::vector<uint32_t> bits;  // [mask_words], without the eos ids
     int32_t count = 0;           // of the bits
-    // No allowed token leads to a greater bound on the tokens to finish than this.
+    // No allowed token leads to a greater bound on the tokens to finish than this, from the
+    // position that the mask was found for; kUnreachable where that is not known.
     int32_t highest = 0;
 };
 
@@ -51,12 +54,18 @@ class Machine {
     virtual bool can_go_on(const Position& at) = 0;
     // Upper bound on the tokens to a match; from 1 up, some allowed token lowers it.
     virtual int32_t cost(const Position& at) = 0;
-    // A position that allows the same tokens: the key under which a mask is kept.
+    // No position has a greater cost; kUnreachable where that is not known.
+    virtual int32_t farthest() { return kUnreachable; }
+    // A position that allows the same tokens: the key under which a mask is kept. Where `highest`
+    // of a mask is known, costs rise by at most as much from all positions that are alike.
     virtual Position alike(const Position& at) { return at; }
     // Finds the mask of a position; `mask.bits` comes with mask_words() zeros.
     virtual void find_mask(const Position& at, Mask& mask) = 0;
     // Rough size in bytes of what was found lazily.
     virtual size_t memory() const = 0;
 };
+
+// Makes the same machine again, empty.
+using MakeMachine = std::function<std::unique_ptr<Machine>()>;
 
 }  // namespace sglite

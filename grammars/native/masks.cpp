@@ -3,190 +3,126 @@
 #include <bit>
 
 #include "states.h"
+#include "walk.h"
 
 namespace sglite {
 namespace {
 
-constexpr size_t kMaskMemory = 64 << 20;
+constexpr size_t kBaseMemory = 32 << 20;
 
 }  // namespace
 
 // Calls `visit(node, state)` for every descendant of `root` in the trie with tokens of more than
-// `longer_than` bytes that the grammar can spell from `state` on, until it returns false.
-// Where an open state leaves its frame, the node goes into `exits` and nothing below is visited.
+// `longer_than` bytes that the grammar can spell from `state` on. Where an open state leaves its
+// frame, the node goes into `exits` and nothing below is visited.
 template <typename Visit>
 void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
-                  std::vector<uint32_t>* exits) {
+                  std::vector<uint32_t>& exits) {
     const Trie& trie = vocabulary_.trie();
-    std::vector<StateId> path(trie.deepest[root] - trie.depth[root] + 1);
+    const std::span<const TrieNode> nodes = trie.nodes();
+    const uint32_t base = nodes[root].depth;
+    std::vector<StateId> path(trie.deepest(root) - base + 1);
     path[0] = state;
-    const uint32_t base = trie.depth[root];
-    for (uint32_t node = root + 1, end = trie.skip[root]; node < end;) {
-        if (trie.deepest[node] <= longer_than) {
-            node = trie.skip[node];
+    for (uint32_t node = root + 1, end = nodes[root].skip; node < end;) {
+        const TrieNode& n = nodes[node];
+        if (longer_than > 0 && trie.deepest(node) <= longer_than) {
+            node = n.skip;
             continue;
         }
-        const uint32_t depth = trie.depth[node] - base;
-        const StateId to = next(path[depth - 1], trie.byte[node]);
+        const StateId to = next(path[n.depth - base - 1], n.byte);
         if (to == kDead) {
-            node = trie.skip[node];
+            node = n.skip;
             continue;
         }
         if (states_[to].leaves) {
-            if (exits != nullptr && trie.depth[node] > longer_than) exits->push_back(node);
-            node = trie.skip[node];
+            if (n.depth > longer_than) exits.push_back(node);
+            node = n.skip;
             continue;
         }
-        path[depth] = to;
-        if (trie.depth[node] > longer_than && trie.has_token(node) && !visit(node, to)) return;
+        path[n.depth - base] = to;
+        if (n.depth > longer_than && n.strings != 0) visit(node, to);
         ++node;
     }
 }
 
-bool States::extends(StateId state, std::string_view text) {
-    const int64_t node = vocabulary_.trie().find(text);
-    if (node < 0) return false;
-    bool found = false;
-    walk(state, static_cast<uint32_t>(node), 0, [&](uint32_t, StateId) {
-        found = true;
-        return false;
-    });
-    return found;
-}
-
-void States::add_tokens(Mask& mask, int32_t bound, uint32_t node, int32_t then) const {
-    const Trie& trie = vocabulary_.trie();
-    for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
-        const int32_t id = trie.ids[i];
-        const uint32_t bit = 1u << (id & 31);
-        mask.all[id >> 5] |= bit;
-        if (then < bound) mask.falling[id >> 5] |= bit;
-        if (then > bound) mask.rising.push_back({then, id});
-    }
+void States::add_tokens(Mask& mask, uint32_t node, StateId then) const {
+    set_bits(vocabulary_.trie(), node, mask.bits.data());
+    mask.highest = std::max(mask.highest, cost(then));
 }
 
 // What the frame on top says by itself is shared by all states that have it on top; what reaches
 // below is found for this state.
-void States::find_from_open(StateId state, Mask& mask) {
-    const StateId top = open(state);
-    const Mask& base = mask_of(top);
-    const int32_t bound = cost(state), below = bound - cost(top);
-    mask.all = base.all;
-    mask.falling = base.falling.empty() ? base.all : base.falling;
-    for (const auto& [then, id] : base.rising) mask.rising.push_back({add_cost(then, below), id});
+void States::find_from_open(StateId state, StateId top, Mask& mask) {
+    const Base& shared = base(top);
+    mask.bits = shared.mask.bits;
+    mask.highest = add_cost(shared.mask.highest, cost(state) - cost(top));
     const Trie& trie = vocabulary_.trie();
-    for (const uint32_t node : base.exits) {
-        const std::string& token = vocabulary_.bytes(trie.ids[trie.first_token[node]]);
-        const StateId at = after(state, std::string_view(token).substr(0, trie.depth[node]));
+    std::vector<uint32_t> none;
+    for (const uint32_t node : shared.exits) {
+        const std::string& token = vocabulary_.bytes(trie.below(node)[0]);
+        StateId at = state;
+        for (size_t i = 0; i < trie.nodes()[node].depth && at != kDead; ++i) {
+            at = next(at, static_cast<uint8_t>(token[i]));
+        }
         if (at == kDead) continue;
-        add_tokens(mask, bound, node, cost(at));
-        walk(at, node, 0, [&](uint32_t inner, StateId to) {
-            add_tokens(mask, bound, inner, cost(to));
-            return true;
-        });
+        if (trie.nodes()[node].strings != 0) add_tokens(mask, node, at);
+        walk(at, node, 0, [&](uint32_t inner, StateId to) { add_tokens(mask, inner, to); }, none);
     }
 }
 
 // Tokens that are too short to tell the state from its likeness are decided as there.
-void States::find_from_alike(StateId state, Mask& mask) {
+void States::find_from_alike(StateId state, Base& found) {
     size_t known = 0;
     if (const StateId like = resolve_likeness(state); like != state) {
-        const Mask& base = mask_of(like);
+        const Base& shared = base(like);
         known = static_cast<size_t>(states_[state].like_for);
-        mask.all = base.all;
-        mask.falling = base.falling.empty() ? base.all : base.falling;
+        found.mask.bits = shared.mask.bits;
+        found.mask.highest = shared.mask.highest;
         for (const int32_t id : vocabulary_.longer_than(known)) {
-            mask.all[id >> 5] &= ~(1u << (id & 31));
-            mask.falling[id >> 5] &= ~(1u << (id & 31));
+            found.mask.bits[id >> 5] &= ~(1u << (id & 31));
         }
-        for (const auto& [then, id] : base.rising) {
-            if (vocabulary_.bytes(id).size() <= known) mask.rising.push_back({then, id});
-        }
-        for (const uint32_t node : base.exits) {
-            if (vocabulary_.trie().depth[node] <= known) mask.exits.push_back(node);
+        for (const uint32_t node : shared.exits) {
+            if (vocabulary_.trie().nodes()[node].depth <= known) found.exits.push_back(node);
         }
     }
-    const int32_t bound = cost(state);
     walk(
-        state, 0, known,
-        [&](uint32_t node, StateId to) {
-            add_tokens(mask, bound, node, cost(to));
-            return true;
-        },
-        &mask.exits);
+        state, 0, known, [&](uint32_t node, StateId to) { add_tokens(found.mask, node, to); },
+        found.exits);
 }
 
-States::Mask States::find_mask(StateId state) {
-    Mask mask;
-    mask.all.resize(vocabulary_.mask_words(), 0);
-    mask.falling.resize(vocabulary_.mask_words(), 0);
-    if (open(state) != kDead) {
-        find_from_open(state, mask);
+void States::find(StateId state, Base& found) {
+    if (const StateId top = open(state); top != kDead) {
+        find_from_open(state, top, found.mask);
     } else {
-        find_from_alike(state, mask);
+        find_from_alike(state, found);
     }
-    std::sort(mask.rising.rbegin(), mask.rising.rend());
-    if (mask.falling == mask.all) mask.falling = {};
-    for (const uint32_t word : mask.all) mask.count += std::popcount(word);
-    return mask;
 }
 
-size_t States::memory_of(const Mask& mask) const {
-    return 4 * (mask.all.size() + mask.falling.size()) + 8 * mask.rising.size() +
-           4 * mask.exits.size() + 160;
+const States::Base& States::base(StateId state) {
+    if (const auto known = bases_.find(state); known != bases_.end()) return known->second;
+    Base found;
+    found.mask.bits.resize(vocabulary_.mask_words(), 0);
+    find(state, found);
+    if (base_memory_ > kBaseMemory) {
+        bases_.clear();
+        base_memory_ = 0;
+    }
+    base_memory_ += 4 * (found.mask.bits.size() + found.exits.size()) + 160;
+    return bases_.emplace(state, std::move(found)).first->second;
 }
 
-const States::Mask& States::mask_of(StateId state) {
-    auto known = masks_.find(state);
-    if (known == masks_.end()) {
-        const StateId like = resolve_likeness(state);
-        const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
-        if (like != state && far) return mask_of(like);
-        auto mask = std::make_unique<Mask>(find_mask(state));
-        if (mask_memory_ > kMaskMemory) evict();
-        mask_memory_ += memory_of(*mask);
-        known = masks_.emplace(state, std::move(mask)).first;
-    }
-    known->second->used = ++clock_;
-    return *known->second;
+StateId States::alike(StateId state) {
+    const StateId like = resolve_likeness(state);
+    const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
+    return far ? like : state;
 }
 
-// Drops the half of the masks that was used longest ago.
-void States::evict() {
-    std::vector<uint64_t> used;
-    for (const auto& [state, mask] : masks_) used.push_back(mask->used);
-    std::nth_element(used.begin(), used.begin() + used.size() / 2, used.end());
-    const uint64_t middle = used[used.size() / 2];
-    std::erase_if(masks_, [&](const auto& entry) {
-        const Mask& mask = *entry.second;
-        if (mask.used >= middle) return false;
-        mask_memory_ -= memory_of(mask);
-        return true;
-    });
-}
-
-void States::fill(StateId state, std::span<uint32_t> mask, int32_t budget) {
-    const int32_t bound = cost(state);
-    if (budget >= 0 && budget < bound) {  // only tokens that outrun the bound can still finish
-        std::fill(mask.begin(), mask.end(), 0);
-        const Trie& trie = vocabulary_.trie();
-        walk(state, 0, 0, [&](uint32_t node, StateId to) {
-            if (cost(to) >= budget) return true;
-            for (uint32_t i = trie.first_token[node]; i < trie.first_token[node + 1]; ++i) {
-                mask[trie.ids[i] >> 5] |= 1u << (trie.ids[i] & 31);
-            }
-            return true;
-        });
-        return;
-    }
-    const Mask& known = mask_of(state);
-    const bool falling = budget == bound && !known.falling.empty();
-    std::ranges::copy(falling ? known.falling : known.all, mask.begin());
-    if (falling || budget < 0) return;
-    for (const auto& [then, id] : known.rising) {
-        if (then < budget) break;
-        mask[id >> 5] &= ~(1u << (id & 31));
-    }
+void States::find_mask(StateId state, Mask& mask) {
+    Base found;
+    found.mask = std::move(mask);
+    find(state, found);  // there are no exits: only open states leave their frame
+    mask = std::move(found.mask);
+    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
 }
 
 }  // namespace sglite

@@ -3,19 +3,29 @@
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
+#include <vector>
 
 namespace sglite {
 namespace {
 
-constexpr size_t kStatesMemory = 192 << 20;
+// Counts the threads that do what may take long.
+class Busy {
+  public:
+    explicit Busy(std::atomic<int>& count) : count_(count) { ++count_; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() { --count_; }
+
+  private:
+    std::atomic<int>& count_;
+};
 
 }  // namespace
 
-Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, Network network, bool check_bytes)
-    : vocabulary_(std::move(vocabulary)), network_(std::move(network)) {
-    finish(network_, *vocabulary_, check_bytes);
-    states_ = std::make_shared<States>(network_, *vocabulary_);
-}
+Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, MakeMachine make)
+    : vocabulary_(std::move(vocabulary)),
+      make_(std::move(make)),
+      places_(std::make_unique<Places>(make_(), *vocabulary_)) {}
 
 Matcher Grammar::matcher(std::string_view prefix) {
     for (const char c : prefix) {
@@ -29,77 +39,154 @@ Matcher Grammar::matcher(std::string_view prefix) {
     return Matcher(shared_from_this(), prefix);
 }
 
-std::pair<size_t, size_t> Grammar::shape() const {
-    size_t edges = 0;
-    for (const Node& node : network_.nodes) edges += node.bytes.size();
-    return {network_.nodes.size(), edges};
+size_t Grammar::memory() {
+    const std::lock_guard lock(mutex_);
+    return places_->memory();
+}
+
+void Grammar::limit_memory(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+}
+
+uint32_t Grammar::generation() {
+    const std::lock_guard lock(mutex_);
+    return generation_;
+}
+
+// What living matchers need to be found again does not count: it would be needed at once.
+void Grammar::renew_if_large() {
+    if (places_->memory() <= limit_ + replayed_) return;
+    places_ = std::make_unique<Places>(make_(), *vocabulary_);
+    ++generation_;
+    replayed_ = places_->memory();
+}
+
+// The place of a step in the present generation.
+PlaceId Grammar::place_of(StepId step, const std::string* prefix) {
+    if (history_[step].generation == generation_) return history_[step].place;
+    const size_t before = places_->memory();
+    std::vector<StepId> behind;
+    StepId at = step;
+    while (at != History::kNone && history_[at].generation != generation_) {
+        behind.push_back(at);
+        at = history_[at].before;
+    }
+    PlaceId place = at == History::kNone ? kNowhere : history_[at].place;
+    for (; !behind.empty(); behind.pop_back()) {
+        Step& next = history_[behind.back()];
+        if (next.token == Step::kBegin) {
+            place = places_->start(prefix == nullptr ? "" : *prefix);
+        } else if (!vocabulary_->is_eos(next.token)) {
+            place = places_->after(place, vocabulary_->bytes(next.token));
+        }
+        next.place = place;
+        next.generation = generation_;
+    }
+    replayed_ += places_->memory() - before;
+    return place;
 }
 
 Matcher::Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix)
     : grammar_(std::move(grammar)) {
+    if (!prefix.empty()) prefix_ = std::make_shared<const std::string>(prefix);
     const std::lock_guard lock(grammar_->mutex_);
-    at_ = {grammar_->states_, grammar_->states_->start(prefix), grammar_->generation_};
+    step_ = grammar_->history_.add(History::kNone, Step::kBegin, grammar_->places_->start(prefix),
+                                   grammar_->generation_);
 }
 
-// The position among states that may still grow. The lock is held.
-Matcher::Position Matcher::current_states(const Position& from) const {
-    Grammar& grammar = *grammar_;
-    if (grammar.states_->memory() > kStatesMemory) {
-        grammar.states_ = std::make_shared<States>(grammar.network_, *grammar.vocabulary_);
-        ++grammar.generation_;
+Matcher::Matcher(const Matcher& other)
+    : grammar_(other.grammar_),
+      prefix_(other.prefix_),
+      step_(other.step_),
+      length_(other.length_),
+      ended_(other.ended_) {
+    const std::lock_guard lock(grammar_->mutex_);
+    grammar_->history_.keep(step_);
+}
+
+Matcher::~Matcher() {
+    const std::lock_guard lock(grammar_->mutex_);
+    grammar_->history_.drop(step_);
+}
+
+void Matcher::check_length(std::span<uint32_t> mask) const {
+    const size_t words = grammar_->vocabulary().mask_words();
+    if (mask.size() == words) return;
+    throw std::invalid_argument("the mask has " + std::to_string(mask.size()) +
+                                " words, the vocabulary needs " + std::to_string(words));
+}
+
+bool Matcher::fill_known_mask(std::span<uint32_t> mask, int32_t budget) {
+    check_length(mask);
+    if (ended_) {
+        std::ranges::fill(mask, 0);
+        return true;
     }
-    if (from.generation == grammar.generation_) return from;
-    return {grammar.states_, grammar.states_->adopt(*from.states, from.state), grammar.generation_};
+    const std::lock_guard lock(grammar_->mutex_);
+    const Step& step = grammar_->history_[step_];
+    Places& places = *grammar_->places_;
+    if (step.generation != grammar_->generation_) return false;
+    if (!places.fill_known(step.place, mask, budget)) return false;
+    if (places.complete(step.place)) grammar_->vocabulary().set_eos(mask);
+    return true;
 }
 
 void Matcher::fill_mask(std::span<uint32_t> mask, int32_t budget) {
-    if (mask.size() != grammar_->vocabulary().mask_words()) {
-        throw std::invalid_argument("the mask has " + std::to_string(mask.size()) +
-                                    " words, the vocabulary needs " +
-                                    std::to_string(grammar_->vocabulary().mask_words()));
+    check_length(mask);
+    if (ended_) {
+        std::ranges::fill(mask, 0);
+        return;
     }
-    if (ended_) return std::fill(mask.begin(), mask.end(), 0);
+    const Busy busy(grammar_->busy_);
     const std::lock_guard lock(grammar_->mutex_);
-    at_.states->fill(at_.state, mask, budget);
-    if (!at_.states->complete(at_.state)) return;
-    for (const int32_t id : grammar_->vocabulary().eos_ids()) mask[id >> 5] |= 1u << (id & 31);
+    grammar_->renew_if_large();
+    const PlaceId at = place();
+    grammar_->places_->fill(at, mask, budget);
+    if (grammar_->places_->complete(at)) grammar_->vocabulary().set_eos(mask);
 }
 
-bool Matcher::accept_locked(int32_t id) {
+bool Matcher::accept_locked(int64_t id) {
     const Vocabulary& vocabulary = grammar_->vocabulary();
     if (ended_ || id < 0 || static_cast<size_t>(id) >= vocabulary.size()) return false;
-    if (vocabulary.is_eos(id)) {
-        if (!at_.states->complete(at_.state)) return false;
-        history_.emplace_back(at_, ended_);
-        ended_ = true;
-        return true;
+    const auto token = static_cast<int32_t>(id);
+    const bool ends = !vocabulary.is_text(token);
+    if (ends && !vocabulary.is_eos(token)) return false;
+    grammar_->renew_if_large();
+    PlaceId at = place();
+    if (ends ? !grammar_->places_->complete(at)
+             : (at = grammar_->places_->after(at, vocabulary.bytes(token))) == kNowhere) {
+        return false;
     }
-    if (!vocabulary.is_text(id)) return false;
-    Position to = current_states(at_);
-    to.state = to.states->after(to.state, vocabulary.bytes(id));
-    if (to.state == kDead) return false;
-    history_.emplace_back(std::exchange(at_, std::move(to)), false);
+    const StepId before = step_;
+    step_ = grammar_->history_.add(before, token, at, grammar_->generation_);
+    grammar_->history_.drop(before);  // the new step keeps it
+    ++length_;
+    ended_ = ends;
     return true;
 }
 
 void Matcher::rollback_locked(size_t count) {
-    if (count > history_.size()) {
+    if (count > length_) {
         throw std::invalid_argument("cannot roll back " + std::to_string(count) + " ids, only " +
-                                    std::to_string(history_.size()) + " were accepted");
+                                    std::to_string(length_) + " were accepted");
     }
     if (count == 0) return;
-    const size_t keep = history_.size() - count;
-    at_ = std::move(history_[keep].first);
-    ended_ = history_[keep].second;
-    history_.resize(keep);
+    StepId to = step_;
+    for (size_t i = 0; i < count; ++i) to = grammar_->history_[to].before;
+    grammar_->history_.keep(to);
+    grammar_->history_.drop(step_);
+    step_ = to;
+    length_ -= static_cast<uint32_t>(count);
+    ended_ = false;  // nothing is accepted behind an eos id
 }
 
-bool Matcher::accept(int32_t id) {
+bool Matcher::accept(int64_t id) {
     const std::lock_guard lock(grammar_->mutex_);
     return accept_locked(id);
 }
 
-bool Matcher::accept_all(std::span<const int32_t> ids) {
+bool Matcher::accept_all(std::span<const int64_t> ids) {
     const std::lock_guard lock(grammar_->mutex_);
     for (size_t i = 0; i < ids.size(); ++i) {
         if (accept_locked(ids[i])) continue;
@@ -116,48 +203,54 @@ void Matcher::rollback(size_t count) {
 
 bool Matcher::is_complete() const {
     const std::lock_guard lock(grammar_->mutex_);
-    return at_.states->complete(at_.state);
+    return grammar_->places_->complete(place());
 }
 
 bool Matcher::is_finished() const {
     const std::lock_guard lock(grammar_->mutex_);
-    return ended_ || (at_.states->complete(at_.state) && !at_.states->can_go_on(at_.state));
+    if (ended_) return true;
+    const PlaceId at = place();
+    return grammar_->places_->complete(at) && !grammar_->places_->can_go_on(at);
 }
 
 int32_t Matcher::allowed_count() const {
     if (ended_) return 0;
+    const Busy busy(grammar_->busy_);
     const std::lock_guard lock(grammar_->mutex_);
     const auto eos = static_cast<int32_t>(grammar_->vocabulary().eos_ids().size());
-    return at_.states->allowed_count(at_.state) + (at_.states->complete(at_.state) ? eos : 0);
+    const PlaceId at = place();
+    return grammar_->places_->count(at) + (grammar_->places_->complete(at) ? eos : 0);
 }
 
 int32_t Matcher::tokens_to_finish() const {
     const std::lock_guard lock(grammar_->mutex_);
-    return at_.states->cost(at_.state);
+    return grammar_->places_->cost(place());
 }
 
 std::string Matcher::forced_bytes() const {
     std::string forced;
     if (ended_) return forced;
     const std::lock_guard lock(grammar_->mutex_);
-    StateId state = at_.state;
+    PlaceId at = place();
     while (forced.size() < kMaxForced) {
-        const int byte = at_.states->forced_byte(state);
+        const int byte = grammar_->places_->forced_byte(at);
         if (byte < 0) break;
-        forced.push_back(static_cast<char>(byte));
-        state = at_.states->next(state, static_cast<uint8_t>(byte));
+        const auto next = static_cast<char>(byte);
+        forced.push_back(next);
+        at = grammar_->places_->after(at, {&next, 1});
     }
     return forced;
 }
 
 bool Matcher::unsettled(std::string_view text, size_t from) const {
     const std::lock_guard lock(grammar_->mutex_);
-    const StateId after = at_.states->after(at_.state, text);
-    return after != kDead && at_.states->extends(after, text.substr(from));
+    return grammar_->places_->unsettled(place(), text, from);
 }
 
-std::pair<uint64_t, int32_t> Matcher::key() const {
-    return {at_.generation, ended_ ? -1 : at_.state};
+std::pair<uint32_t, int32_t> Matcher::key() const {
+    const std::lock_guard lock(grammar_->mutex_);
+    const PlaceId at = place();
+    return {grammar_->generation_, ended_ ? -1 : at};
 }
 
 }  // namespace sglite

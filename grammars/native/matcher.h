@@ -1,58 +1,76 @@
 // A grammar that sequences share, and the position of one sequence in it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "network.h"
-#include "states.h"
-#include "vocabulary.h"
+#include "history.h"
+#include "places.h"
 
 namespace sglite {
 
 class Matcher;
 
-// Immutable for its users; inside, states and masks are found lazily under a lock.
+// Immutable for its users; inside, places and masks are found lazily under a lock. What was found
+// is forgotten when it has grown too large: a new generation begins, with an empty machine, and
+// matchers find their place in it again from the tokens that they accepted.
 class Grammar : public std::enable_shared_from_this<Grammar> {
   public:
-    // Throws Refused.
-    Grammar(std::shared_ptr<const Vocabulary> vocabulary, Network network, bool check_bytes);
+    // Throws Refused where the machine does.
+    Grammar(std::shared_ptr<const Vocabulary> vocabulary, MakeMachine make);
 
     // Throws Refused for a prefix that the vocabulary cannot spell byte by byte.
     Matcher matcher(std::string_view prefix);
     const Vocabulary& vocabulary() const { return *vocabulary_; }
-    // For reports: nodes and byte edges of the network.
-    std::pair<size_t, size_t> shape() const;
+
+    // Whether some thread does what may take long.
+    bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
+    // Rough size in bytes of what was found, masks left out.
+    size_t memory();
+    // The size above which a new generation begins.
+    void limit_memory(size_t bytes);
+    uint32_t generation();
 
   private:
     friend class Matcher;
 
+    PlaceId place_of(StepId step, const std::string* prefix);
+    void renew_if_large();
+
     std::shared_ptr<const Vocabulary> vocabulary_;
-    Network network_;
-    std::mutex mutex_;
-    // Replaced when it has grown too large; positions keep the one that they were found in.
-    std::shared_ptr<States> states_;
-    uint64_t generation_ = 0;
+    MakeMachine make_;
+    std::atomic<int> busy_ = 0;
+    std::mutex mutex_;  // for all below
+    std::unique_ptr<Places> places_;
+    History history_;
+    uint32_t generation_ = 0;
+    size_t limit_ = 192 << 20;
+    size_t replayed_ = 0;  // bytes that replaying has found in this generation
 };
 
 // Not thread-safe by itself; matchers of one grammar may be used by different threads.
 class Matcher {
   public:
     Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix);
+    Matcher(const Matcher& other);
+    Matcher& operator=(const Matcher&) = delete;
+    ~Matcher();
 
-    // `mask` has mask_words() words. Throws std::invalid_argument for another length.
+    // `mask` has mask_words() words. Throws std::invalid_argument for another length. With
+    // `budget` >= 0, only ids are set after which the bound on the rest is below it.
     void fill_mask(std::span<uint32_t> mask, int32_t budget);
+    // The same, if it takes no time; else false.
+    bool fill_known_mask(std::span<uint32_t> mask, int32_t budget);
     // False, and nothing changed, for a refused id.
-    bool accept(int32_t id);
+    bool accept(int64_t id);
     // All or nothing.
-    bool accept_all(std::span<const int32_t> ids);
+    bool accept_all(std::span<const int64_t> ids);
     // Takes back the last `count` accepted ids. Throws std::invalid_argument for more than there
     // are.
     void rollback(size_t count);
@@ -67,25 +85,23 @@ class Matcher {
     // longer can stand: then the ids from there on are not settled.
     bool unsettled(std::string_view text, size_t from) const;
     // Equal for equal positions of matchers of one grammar (not the other way round for ever).
-    std::pair<uint64_t, int32_t> key() const;
+    std::pair<uint32_t, int32_t> key() const;
+
+    const Grammar& grammar() const { return *grammar_; }
 
     static constexpr size_t kMaxForced = 4096;
 
   private:
-    struct Position {
-        std::shared_ptr<States> states;
-        StateId state;
-        uint64_t generation;
-    };
-
-    Position current_states(const Position& from) const;
-    bool accept_locked(int32_t id);
+    PlaceId place() const { return grammar_->place_of(step_, prefix_.get()); }
+    void check_length(std::span<uint32_t> mask) const;
+    bool accept_locked(int64_t id);
     void rollback_locked(size_t count);
 
     std::shared_ptr<Grammar> grammar_;
-    Position at_;
-    bool ended_ = false;  // an eos id was accepted
-    std::vector<std::pair<Position, bool>> history_;
+    std::shared_ptr<const std::string> prefix_;  // null: none
+    StepId step_;
+    uint32_t length_ = 0;  // accepted ids
+    bool ended_ = false;   // the last one is an eos id
 };
 
 }  // namespace sglite

@@ -1,10 +1,12 @@
 #include "network.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <bitset>
 #include <numeric>
 #include <set>
 #include <utility>
+
+#include "writable.h"
 
 namespace sglite {
 namespace {
@@ -31,24 +33,10 @@ void skip_links(Network& network) {
     for (Rule& rule : network.rules) rule.start = last(rule.start);
 }
 
-std::string byte_name(int value) {
-    char name[16];
-    const bool printable = value > 0x20 && value < 0x7F;
-    std::snprintf(name, sizeof name, printable ? "0x%02X (%c)" : "0x%02X", value, value);
-    return name;
-}
-
-bool is_plain(int value) {
-    return (value >= 0x20 && value < 0x7F) || value == '\t' || value == '\n' || value == '\r';
-}
-
 // Takes the bytes that no token holds out of all edges, and returns one that was used, or -1.
 int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
-    bool barred[256];
-    for (int value = 0; value < 256; ++value) {
-        barred[value] = vocabulary.is_unwritable(static_cast<uint8_t>(value)) && !is_plain(value);
-    }
-    if (std::none_of(barred, barred + 256, [](bool b) { return b; })) return -1;
+    const std::bitset<256> barred = barred_bytes(vocabulary);
+    if (barred.none()) return -1;
     int used = -1;
     for (Node& node : network.nodes) {
         std::vector<ByteEdge> kept;
@@ -97,7 +85,8 @@ class Hops {
             if (edge.bytes.low != edge.bytes.high) continue;
             const uint32_t child = trie_.child(spelled, edge.bytes.low);
             if (child == 0) continue;
-            if (trie_.depth[child] > 1 && trie_.has_token(child)) found_.push_back(edge.to);
+            if (trie_.nodes()[child].depth > 1 && trie_.nodes()[child].strings != 0)
+                found_.push_back(edge.to);
             if (trie_.has_descendants(child)) visit(edge.to, child);
         }
         for (const int32_t to : node.empty) visit(to, spelled);
@@ -314,18 +303,14 @@ void refuse_left_recursion(const Network& network, const std::vector<bool>& aliv
 
 void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
                         const std::vector<bool>& alive) {
-    bool used[256] = {};
+    std::bitset<256> used;
     for (size_t at = 0; at < network.nodes.size(); ++at) {
         if (!alive[at]) continue;
         for (const ByteEdge& edge : network.nodes[at].bytes) {
             for (int value = edge.bytes.low; value <= edge.bytes.high; ++value) used[value] = true;
         }
     }
-    for (int value = 0; value < 256; ++value) {
-        if (!used[value] || vocabulary.has_single_byte(static_cast<uint8_t>(value))) continue;
-        throw Refused("the vocabulary has no token for the single byte " + byte_name(value) +
-                      ", which the grammar can use; exact constraints need one");
-    }
+    sglite::check_single_bytes(vocabulary, used);
 }
 
 }  // namespace
@@ -340,9 +325,7 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     skip_links(network);
     compute_costs(network, vocabulary.trie());
     if (network.nodes[network.rules[network.root].start].cost >= kUnreachable) {
-        if (unwritable < 0) throw Refused("nothing can match");
-        throw Refused("nothing can match that the vocabulary can write: it has no token for byte " +
-                      byte_name(unwritable));
+        refuse_empty(unwritable);
     }
     drop_dead(network);
     check_likeness(network);

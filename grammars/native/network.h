@@ -8,23 +8,14 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "characters.h"
+#include "refused.h"
 #include "vocabulary.h"
 
 namespace sglite {
-
-// A grammar that cannot be compiled; the message becomes the reason of a GrammarError.
-class Refused : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
-
-// Numbers of tokens saturate here, which also means "cannot finish".
-constexpr int32_t kUnreachable = 1 << 29;
 
 struct ByteEdge {
     ByteRange bytes;
@@ -87,11 +78,6 @@ struct Network {
     // Tokens that a key still missing adds to the cost of a frame of `object`.
     int32_t key_cost(const FreeObject& object, size_t key) const;
 };
-
-// Adds costs that may be kUnreachable.
-inline int32_t add_cost(int32_t a, int32_t b) {
-    return a >= kUnreachable - b ? kUnreachable : a + b;
-}
 
 // Computes the costs, drops what is dead, and checks the promises: some text matches, no rule
 // begins with itself, and, with `check_bytes`, every byte of a match is a token of its own.

@@ -135,59 +135,17 @@ StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) 
         int32_t cost = complete ? 0 : kUnreachable;
         for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
         memory_ += classes_ * sizeof(StateId) + 8 * stacks.size() + 160;
-        states_.push_back({std::move(stacks), {}, cost, complete});
+        states_.push_back({std::move(stacks), cost, complete});
         states_.back().leaves = leaves;
         table_.resize(states_.size() * classes_, kUnknown);
     }
     return it->second;
 }
 
-StateId States::start(std::string_view prefix) {
-    if (!prefix.empty()) return prefix_state(prefix);
+StateId States::start() {
     ++stamp_;
     visit(network_.rules[network_.root].start, 0, kBottom);
     return close();
-}
-
-StateId States::prefix_state(std::string_view rest) {
-    if (const auto known = prefix_ids_.find(rest); known != prefix_ids_.end()) {
-        return known->second;
-    }
-    // The bound: the fewest tokens that spell the rest exactly, then the grammar.
-    int32_t bound = kUnreachable;
-    const Trie& trie = vocabulary_.trie();
-    uint32_t node = 0;
-    for (size_t i = 0; i < rest.size(); ++i) {
-        node = trie.child(node, static_cast<uint8_t>(rest[i]));
-        if (node == 0) break;
-        if (trie.has_token(node)) bound = std::min(bound, 1 + cost(start(rest.substr(i + 1))));
-    }
-    const auto id = static_cast<StateId>(states_.size());
-    memory_ += classes_ * sizeof(StateId) + 4 * rest.size() + 160;
-    states_.push_back({{}, std::string(rest), bound, false});
-    table_.resize(states_.size() * classes_, kUnknown);
-    prefix_ids_.emplace(rest, id);
-    return id;
-}
-
-int32_t States::adopt_stack(const States& other, int32_t from) {
-    std::vector<int32_t> path;
-    for (int32_t at = from; at >= 0; at = other.stacks_[at].parent) path.push_back(at);
-    int32_t below = kBottom;
-    for (auto at = path.rbegin(); at != path.rend(); ++at) {
-        const Stack& s = other.stacks_[*at];
-        below = stack(s.node, key_set(other.key_sets_[s.keys]), below);
-    }
-    return below;
-}
-
-StateId States::adopt(const States& other, StateId state) {
-    const State& from = other.states_[state];
-    if (!from.prefix.empty()) return prefix_state(from.prefix);
-    std::vector<int32_t> stacks;
-    for (const int32_t s : from.stacks) stacks.push_back(adopt_stack(other, s));
-    std::sort(stacks.begin(), stacks.end());
-    return intern(std::move(stacks), from.complete);
 }
 
 StateId States::step(StateId state, uint8_t byte) {
@@ -206,37 +164,9 @@ StateId States::step(StateId state, uint8_t byte) {
 StateId States::next(StateId state, uint8_t byte) {
     const size_t slot = static_cast<size_t>(state) * classes_ + class_of_[byte];
     if (table_[slot] != kUnknown) return table_[slot];
-    if (const std::string& prefix = states_[state].prefix; !prefix.empty()) {
-        if (static_cast<uint8_t>(prefix[0]) != byte) return kDead;
-        return start(
-            std::string(prefix, 1));  // not in the table: it knows only the grammar's bytes
-    }
     const StateId to = step(state, byte);
     table_[slot] = to;
     return to;
-}
-
-StateId States::after(StateId state, std::string_view text) {
-    for (const char c : text) {
-        state = next(state, static_cast<uint8_t>(c));
-        if (state == kDead) break;
-    }
-    return state;
-}
-
-int States::forced_byte(StateId state) const {
-    const State& at = states_[state];
-    if (at.complete) return -1;
-    if (!at.prefix.empty()) return static_cast<uint8_t>(at.prefix[0]);
-    int forced = -1;
-    for (const int32_t id : at.stacks) {
-        for (const ByteEdge& edge : network_.nodes[stacks_[id].node].bytes) {
-            if (edge.bytes.low != edge.bytes.high) return -1;
-            if (forced >= 0 && forced != edge.bytes.low) return -1;
-            forced = edge.bytes.low;
-        }
-    }
-    return forced;
 }
 
 // The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes

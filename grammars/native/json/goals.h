@@ -33,8 +33,13 @@ struct ObjectShape {
     std::vector<std::string> names{};
     std::vector<GoalId> values{};  // per name, never kNever
     std::vector<bool> required{};  // per name
-    // Keys that may stand beside them; none of `names`. See Goals::other.
-    text::LangId extras = text::kNoText;
+    // Keys that may stand beside them, none of them in `names`: disjoint classes of keys, each with
+    // what the value must be. Usually one. Never kNever, never empty.
+    struct Extra {
+        text::LangId keys;
+        GoalId value;
+    };
+    std::vector<Extra> extras{};
     int64_t low = 0, high = -1;  // number of members; high -1: without end
     // Members of which at least one must be there: a key of `keys` with a value of `value`.
     struct Some {
@@ -45,7 +50,7 @@ struct ObjectShape {
 };
 
 struct ArrayShape {
-    int32_t id = -1;  // dense, over all shapes of arrays
+    int32_t id = -1;              // dense, over all shapes of arrays
     std::vector<GoalId> first{};  // of the leading items; kNever: no item may stand there
     GoalId rest = kNever;         // of all further ones
     int64_t low = 0, high = -1;   // number of items; high -1: without end
@@ -82,8 +87,6 @@ class Goals {
 
     GoalId root() const;
     const Goal& goal(GoalId id) const;  // the reference stays valid
-    // The value at a key that is in `shape.extras`; never kNever.
-    GoalId other(const ObjectShape& shape, std::string_view key);
     // Values of both; kNever if there are none.
     GoalId both(GoalId a, GoalId b);
     // Values of `a` but this one; kNever if there are none.

@@ -4,46 +4,59 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "goals.h"
 
 namespace sglite::json {
 
-// Bounds on tokens; `goal` returns kUnreachable for goals that cannot be met (or not yet).
-struct Costs {
-    std::function<int32_t(GoalId)> goal;
-    std::function<int32_t(std::string_view key)> key;  // a key with its quotes and colon
-    std::function<GoalId(GoalId, GoalId)> both;
-    std::function<int64_t(GoalId)> supply;
-    int32_t comma = 1;  // with its space
+// What the search asks about goals and texts. Costs are bounds on tokens.
+class Costs {
+  public:
+    virtual ~Costs() = default;
+    virtual int32_t goal(GoalId goal) = 0;  // kUnreachable for one that cannot be met (or not yet)
+    virtual int32_t key(std::string_view key) = 0;  // with its quotes and colon
+    virtual GoalId both(GoalId a, GoalId b) = 0;
+    virtual int64_t supply(GoalId goal) = 0;  // different values, at most kPlenty
+    int32_t comma = 1;                        // with its space
 };
 
 struct ObjectProgress {
-    std::vector<bool> used{};           // per name of the shape; empty: none
+    std::vector<bool> used{};           // per name of the shape
     std::vector<std::string> extras{};  // used keys that are none of the names, sorted
-    int32_t place = 0;                  // declared order: names before this one cannot come any more
-    bool behind = false;                // declared order: an extra key has come, only such can follow
-    uint32_t open = 0;                  // bit i: shape.some[i] is not met yet
+    int32_t place = 0;    // declared order: names before this one cannot come any more
+    bool behind = false;  // declared order: an extra key has come, only such can follow
+    uint32_t open = 0;    // bit i: shape.some[i] is not met yet
     int64_t members = 0;
+
+    bool operator==(const ObjectProgress&) const = default;
 };
 
 struct ArrayProgress {
     int64_t items = 0;
     std::vector<int64_t> held{};  // per shape.contains: items that held so far
-    int64_t different = 0;        // unique: values that are used up
+
+    bool operator==(const ArrayProgress&) const = default;
 };
+
+// At most so many `some` demands in one shape.
+constexpr size_t kMostSome = 12;
 
 ObjectProgress begin(const ObjectShape& shape);
 ArrayProgress begin(const ArrayShape& shape);
 
-// Tokens to the closing brace, which is counted, from behind a member (or the opening brace).
+// Tokens up to the closing brace, which is counted, from behind a member (or the opening brace).
 // kUnreachable: cannot be finished. Throws Refused where that needs too long a search.
-int32_t cost_to_close(const ObjectShape& shape, const ObjectProgress& at, text::Languages& languages,
-                      bool declared_order, const Costs& costs);
-int32_t cost_to_close(const ArrayShape& shape, const ArrayProgress& at, const Costs& costs);
+int32_t cost_to_close(const ObjectShape& shape, const ObjectProgress& at,
+                      text::Languages& languages, bool declared_order, Costs& costs);
+
+// The same for arrays; that items must differ is left out here, see check_unique.
+int32_t cost_to_close(const ArrayShape& shape, const ArrayProgress& at, Costs& costs);
+
+// Whether the least number of items can always differ, whichever values come first. Throws Refused
+// where that would need a search among the values.
+bool check_unique(const ArrayShape& shape, Costs& costs);
 
 }  // namespace sglite::json

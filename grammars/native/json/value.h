@@ -14,7 +14,7 @@ namespace sglite::json {
 struct Value {
     enum class Kind { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
     Kind kind = Kind::kNull;
-    std::string text{};        // of a string, as UTF-8 (WTF-8 for lone surrogates)
+    std::string text{};  // of a string, as UTF-8 (WTF-8 for lone surrogates)
     text::Decimal number{};
     std::vector<Value> items{};
     // In the order of the text; of keys that stand twice the last one counts, in its first place.

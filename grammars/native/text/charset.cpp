@@ -163,6 +163,16 @@ const Ranges& space_characters() {
     return ranges;
 }
 
+const Ranges& domain_characters() {
+    static const Ranges ranges = copied(kDomain);
+    return ranges;
+}
+
+const Ranges& viramas() {
+    static const Ranges ranges = copied(kVirama);
+    return ranges;
+}
+
 std::optional<Ranges> property(std::string_view name) {
     if (const size_t equals = name.find('='); equals != name.npos) {
         const std::string_view kind = name.substr(0, equals), value = name.substr(equals + 1);

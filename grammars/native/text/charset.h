@@ -20,6 +20,10 @@ const Ranges& word_characters();
 const Ranges& decimal_digits();
 const Ranges& space_characters();
 
+// Of U-labels of internationalised host names (RFC 5892), those included that need neighbours.
+const Ranges& domain_characters();
+const Ranges& viramas();
+
 // By what stands in the braces of \p{...}: a general category ("L", "Letter", "gc=Lu"), a script
 // ("Script=Greek", "sc=Grek"; the large ones only, as far as names of characters tell), "Any"
 // or "ASCII".

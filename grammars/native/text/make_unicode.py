@@ -81,6 +81,42 @@ SCRIPTS: dict[str, tuple[str, str, Ranges]] = {
 }
 
 
+# RFC 5892: exceptions, those that need neighbours, and what the categories do not tell.
+DOMAIN_ALLOWED = {0xDF, 0x3C2, 0x6FD, 0x6FE, 0xF0B, 0x3007, 0xB7, 0x375, 0x5F3, 0x5F4, 0x30FB}
+DOMAIN_ALLOWED |= {0x200C, 0x200D}
+DOMAIN_BARRED: Ranges = [
+    (0x640, 0x640),
+    (0x7FA, 0x7FA),
+    (0x302E, 0x302F),
+    (0x3031, 0x3035),
+    (0x303B, 0x303B),
+    (0x34F, 0x34F),
+    (0x1100, 0x11FF),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x20D0, 0x20FF),
+    (0x3164, 0x3164),
+    (0xA960, 0xA97C),
+    (0xD7B0, 0xD7FB),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0x1D100, 0x1D24F),
+    (0xE0100, 0xE01EF),
+]
+
+
+def in_domains(char: str) -> bool:
+    code = ord(char)
+    if code in DOMAIN_ALLOWED:
+        return True
+    if any(low <= code <= high for low, high in DOMAIN_BARRED):
+        return False
+    if unicodedata.category(char) not in ("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"):
+        return False
+    folded = unicodedata.normalize("NFKC", char).casefold()
+    return unicodedata.normalize("NFKC", folded) == char
+
+
 def runs(values: Iterable[tuple[int, Hashable]]) -> list[tuple[int, Hashable]]:
     """Where a value begins to hold."""
     found: list[tuple[int, Hashable]] = []
@@ -154,6 +190,8 @@ def main(target: str) -> None:
         table("Range", "kDigit", pairs(ranges(str.isdecimal))),
         table("Range", "kSpace", pairs(ranges(str.isspace))),
         table("Case", "kCases", pairs(cases())),
+        table("Range", "kDomain", pairs(ranges(in_domains))),
+        table("Range", "kVirama", pairs(ranges(lambda c: unicodedata.combining(c) == 9))),
     ]
     listed = []
     for long, found in scripts().items():

@@ -45,7 +45,19 @@ struct NumberSpec {
 // The JSON texts of such numbers. `any`: every spelling, also `1.0` and `10e-1` for integers;
 // else integers without fraction or exponent. kNoText if there are none. Throws Refused past the
 // limits.
+//
+// Never a wrong value; of the right ones these spellings are left out, since no finite automaton
+// knows them all. Each concerns numbers with an exponent only:
+// - under bounds: more than one digit before a point, more than one 0 behind `0.`, and a whole
+//   longer than the bounds by more than two digits (at least 3 and at most 20 are allowed);
+// - of integers and multiples: more than 17 digits behind the point (4 for units other than powers
+//   of ten, none for those with more than 20 rests), zeros at the end of those that an exponent
+//   does not make up for, and more than two zeros of the whole that a negative exponent takes
+//   away;
+// - of numbers that must not be multiples, fractions among them: a last digit 0.
 LangId numbers(Languages& languages, const NumberSpec& spec, bool any);
+// The same before it is a language; nothing if there are no such numbers.
+std::optional<Dfa> number_automaton(const NumberSpec& spec, bool any);
 
 // How many different numbers there are, at most `limit`.
 int64_t count_values(const NumberSpec& spec, int64_t limit);

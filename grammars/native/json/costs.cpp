@@ -1,0 +1,172 @@
+// Bounds on the tokens to the end, from every place of the JSON machine.
+#include <algorithm>
+
+#include "machine.h"
+
+namespace sglite::json {
+namespace {
+
+constexpr int kLongestKey = 4096;  // of those that are made up to price a key
+
+}  // namespace
+
+std::string written(std::string_view text) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string found;
+    for (const char c : text) {
+        const auto byte = static_cast<uint8_t>(c);
+        const size_t place = std::string_view("\"\\\b\f\n\r\t").find(c);
+        if (place != std::string_view::npos) {
+            found += {'\\', "\"\\bfnrt"[place]};
+        } else if (byte < 0x20) {
+            found += "\\u00";
+            found += {kDigits[byte >> 4], kDigits[byte & 15]};
+        } else {
+            found += c;
+        }
+    }
+    return found;
+}
+
+// The fewest tokens that spell a text within a string; its bytes, where that is not possible.
+int32_t JsonMachine::spell(std::string_view plain) {
+    const auto [place, fresh] = spelled_.try_emplace(std::string(plain));
+    if (!fresh) return place->second;
+    const std::string text = written(plain);
+    const Trie& trie = vocabulary_->trie();
+    std::vector<int32_t> fewest(text.size() + 1, kUnreachable);
+    fewest[0] = 0;
+    for (size_t from = 0; from < text.size(); ++from) {
+        uint32_t node = 0;
+        for (size_t to = from; to < text.size(); ++to) {
+            node = trie.child(node, static_cast<uint8_t>(text[to]));
+            if (node == 0) break;
+            if (trie.at(node).empty()) continue;
+            fewest[to + 1] = std::min(fewest[to + 1], fewest[from] + 1);
+        }
+    }
+    const auto bytes = static_cast<int32_t>(text.size());
+    return place->second = std::min(fewest.back(), bytes);
+}
+
+int32_t JsonMachine::cost(const Position& at) {
+    const int32_t id = at.at[kFrame];
+    const bool single = style_.whitespace == Style::Whitespace::kSingle;
+    const int32_t space = single && (at.at[kPlace] >> 8 & 0xFF) == 0 ? 1 : 0;
+    switch (at.at[kPlace] & 0xFF) {
+        case kValue:
+            return cost_of_value(id);
+        case kSpacedValue:
+            return add_cost(cost_of_value(id), space);
+        case kLiteral:
+            return cost_of_literal(at);
+        case kString:
+        case kNumber:
+            return cost_of_text(at);
+        case kObjectBegin:
+        case kMemberEnd:
+            return cost_of_closing(objects_[at.at[kState]], id);
+        case kNextKey:
+            return add_cost(cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
+                            1 + space);
+        case kKey:
+            return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
+        case kColon:
+            return add_cost(cost_of_value(id), 1 + single);
+        case kArrayBegin:
+        case kItemEnd:
+            return cost_of_closing(arrays_[at.at[kState]], id);
+        default:
+            return 0;
+    }
+}
+
+int32_t JsonMachine::cost_of_value(int32_t id) {
+    const Frame& of = known(id);
+    int32_t best = kUnreachable;
+    for (size_t lane = 0; lane < of.goals.size(); ++lane) {
+        best = std::min(best, add_cost(goals_.goal(of.goals[lane]).cost, of.below[lane]));
+    }
+    return best;
+}
+
+int32_t JsonMachine::cost_of_literal(const Position& at) {
+    const int32_t progress = at.at[kPlace] >> 16, which = progress >> 3, done = progress & 7;
+    const Frame& of = known(at.at[kFrame]);
+    int32_t best = kUnreachable;
+    for (size_t lane = 0; lane < of.goals.size(); ++lane) {
+        const Goal& goal = goals_.goal(of.goals[lane]);
+        const bool fits = which == 0 ? goal.null : which == 1 ? goal.falsity : goal.truth;
+        if (fits) best = std::min(best, of.below[lane]);
+    }
+    return add_cost(best, (which == 1 ? 5 : 4) - done);
+}
+
+int32_t JsonMachine::cost_of_text(const Position& at) {
+    const Frame& of = known(at.at[kFrame]);
+    int32_t bytes = (at.at[kPlace] & 0xFF) == kString ? 1 : 0;
+    const LexId lex = lexer_.settle(at.at[kState], bytes);
+    int32_t best = kUnreachable;
+    for (const auto& [lane, state] : lexer_.lanes(lexer_.base(lex))) {
+        best = std::min(best, add_cost(languages_->distance(state), of.below[lane]));
+    }
+    return add_cost(best, bytes);
+}
+
+template <typename State>
+int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
+    const std::vector<int32_t>& below = known(frame).below;
+    int32_t best = kUnreachable;
+    for (const auto& item : state.items) best = std::min(best, add_cost(item.close, below[item.lane]));
+    return best;
+}
+
+// From within a key, of which `text` is kept, to the end of everything.
+int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
+    int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // quote, colon, space
+    lex = lexer_.settle(lex, bytes);
+    const Lexer::Key key = lexer_.key(lexer_.base(lex));
+    const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+    int32_t best = kUnreachable;
+    for (int32_t i = key.low; i < key.high; ++i) {
+        if (!plan.is_allowed(i)) continue;
+        const std::string_view name = plan.names[i];
+        const int32_t member = member_frame(object, keys_.add(0, name), frame);
+        best = std::min(best, add_cost(spell(name.substr(key.depth)), cost_of_value(member)));
+    }
+    if (key.extra != text::kDeadText) {
+        best = std::min(best, cost_of_extra_key(key, plan, object, text, frame));
+    }
+    return add_cost(best, bytes);
+}
+
+// The nearest extra key that is not used yet.
+int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
+                                       int32_t text, int32_t frame) {
+    std::string content = key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
+    text::TextState state = key.extra;
+    int32_t bytes = 0;
+    while (bytes < kLongestKey) {
+        if (languages_->accepts(state) && !std::ranges::binary_search(plan.names, content)) {
+            const int32_t member = member_frame(object, keys_.add(0, content), frame);
+            if (!frames_[member].goals.empty()) return add_cost(cost_of_value(member), bytes);
+        }
+        int nearest = -1;
+        int32_t distance = kUnreachable;
+        for (int byte = 0; byte < 256; ++byte) {
+            const text::TextState to = languages_->next(state, static_cast<uint8_t>(byte));
+            if (to == text::kDeadText || (byte < 0x20 && distance < kUnreachable)) continue;
+            const int32_t rest = languages_->distance(to);
+            // Letters come before everything else of the same length.
+            const bool better = rest < distance || (rest == distance && byte == 'a');
+            if (better) nearest = byte, distance = rest;
+        }
+        if (nearest < 0) break;
+        state = languages_->next(state, static_cast<uint8_t>(nearest));
+        content.push_back(static_cast<char>(nearest));
+        bytes += nearest < 0x20 ? 6 : nearest == '"' || nearest == '\\' ? 2 : 1;
+    }
+    return kUnreachable;
+}
+
+}  // namespace sglite::json

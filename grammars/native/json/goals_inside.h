@@ -1,0 +1,106 @@
+// The goals of one document: interned sets of formulas, and which of them can be met.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "goals.h"
+#include "progress.h"
+#include "scalars.h"
+#include "shapes.h"
+
+namespace sglite::json {
+
+struct LitsHash {
+    size_t operator()(const std::vector<Lit>& lits) const {
+        uint64_t hash = 0x9E3779B97F4A7C15u;
+        for (const Lit lit : lits) {
+            hash = (hash ^ static_cast<uint32_t>(lit)) * 0xBF58476D1CE4E5B9u;
+            hash ^= hash >> 29;
+        }
+        return hash;
+    }
+};
+
+// Goals are found with all shapes that the formulas allow; `cost` falls from kUnreachable to the
+// least fixpoint; then what cannot be met is taken out of the shapes, and they do not change again.
+struct Goals::Inside final : public Shapes::Source, public Costs {
+    Inside(Value schema, text::Languages& languages, const Style& style);
+
+    // Shapes::Source
+    GoalId goal_of(std::vector<Lit> lits) override;
+    // Costs
+    int32_t goal(GoalId id) override;
+    int32_t key(std::string_view key) override;
+    GoalId both(GoalId a, GoalId b) override;
+    int64_t supply(GoalId id) override;
+
+    // Finds all goals that arise from the ones that are new, and solves them.
+    void settle();
+    GoalId alive(GoalId id) const {
+        return id == kNever || found[id].cost >= kUnreachable ? kNever : id;
+    }
+    size_t memory() const;
+
+    const Value schema;
+    text::Languages& languages;
+    const Style style;
+    Document document;
+    Formulas formulas;
+    Texts texts;
+    Work work;
+    Reader reader;
+    Truths truths;
+    Disjoint disjoint;
+    Expander expander;
+    Scalars scalars;
+    Shapes shapes;
+
+    std::vector<std::vector<Lit>> lits;                  // per goal
+    std::deque<Goal> found;                              // per goal
+    std::vector<std::vector<Scalars::Numbers>> numbers;  // per goal
+    GoalId root = kNever;
+
+    std::unordered_map<uint64_t, GoalId> pairs;
+    std::map<std::pair<GoalId, std::string>, GoalId> exceptions;
+    std::deque<Value> kept;  // values that formulas speak of
+
+  private:
+    struct Supply {
+        int64_t count = 0;
+        bool exact = true;
+    };
+
+    void discover(GoalId id);
+    void solve();
+    void evaluate(GoalId id);
+    int32_t cost_of(const ObjectShape& shape);
+    int32_t cost_of(const ArrayShape& shape);
+    ObjectShape living(const ObjectShape& shape) const;
+    ArrayShape living(const ArrayShape& shape) const;
+    bool drop_scarce();
+    void finish(GoalId id);
+    void use(GoalId id);
+
+    const Supply& supply_of(GoalId id);
+    Supply count(const ObjectShape& shape);
+    Supply count(const ArrayShape& shape);
+    Supply count_numbers(const std::vector<Scalars::Numbers>& ways);
+
+    std::unordered_map<std::vector<Lit>, GoalId, LitsHash> ids_;
+    std::vector<GoalId> by_lit_;  // of goals with a single literal; kUnknown
+    static constexpr GoalId kUnknown = -2;
+    size_t discovered_ = 0;  // goals whose shapes are known
+    size_t finished_ = 0;    // goals that do not change any more
+    GoalId evaluated_ = kNever;
+    std::vector<std::vector<GoalId>> users_;  // per goal, whose costs depend on it
+    std::vector<GoalId> queue_;
+    std::vector<bool> queued_;
+    std::unordered_map<GoalId, Supply> supplies_;
+    int supply_depth_ = 0;
+    int32_t objects_ = 0, arrays_ = 0;  // shapes so far
+    bool has_unique_ = false;
+};
+
+}  // namespace sglite::json

@@ -1,0 +1,139 @@
+// JSON texts under a schema as a deterministic pushdown automaton over bytes.
+//
+// A position is a place in the syntax of JSON, the state of what is read there, and a frame: the
+// value that this is part of, with all that follows it. Frames know which goals their value may
+// meet ("lanes"); a finished value says which ones it met, and its frame goes on with those.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../machine.h"
+#include "containers.h"
+#include "goals.h"
+#include "lexer.h"
+#include "pools.h"
+
+namespace sglite::json {
+
+// How a text is written within a string, canonically.
+std::string written(std::string_view text);
+
+class JsonMachine final : public Machine {
+  public:
+    // Throws Refused, as Goals does.
+    JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabulary, const Style& style);
+    ~JsonMachine() override;
+
+    Position start() override;
+    bool step(Position& at, uint8_t byte) override;
+    bool complete(const Position& at) override;
+    bool can_go_on(const Position& at) override;
+    int32_t cost(const Position& at) override;
+    Position alike(const Position& at) override;
+    void find_mask(const Position& at, Mask& mask) override;
+    size_t memory() const override;
+
+    const Goals& goals() const { return goals_; }
+
+  private:
+    enum Place : int32_t {
+        kValue,        // before a value, without white space
+        kSpacedValue,  // before a value, behind a comma or a colon
+        kLiteral,      // within true, false or null
+        kString,
+        kNumber,
+        kObjectBegin,  // behind the opening brace
+        kNextKey,      // behind a comma
+        kKey,
+        kColon,      // before the colon
+        kMemberEnd,  // behind the value of a member
+        kArrayBegin,
+        kItemEnd,
+        kDone,
+    };
+    // The parts of a Position.
+    enum Part { kPlace, kState, kFrame, kObject, kText, kRaw };
+
+    struct Frame {
+        enum Kind { kRoot, kMember, kItem } kind;
+        int32_t state;       // of the object or array that this value is part of
+        int32_t parent;      // the frame of that object or array
+        int32_t mark;        // where the raw text of an item begins, if it is to be remembered
+        bool recording;      // whether raw text is kept within
+        bool known = false;  // whether the rest is
+        std::vector<GoalId> goals{};
+        std::vector<std::vector<ObjectItem>> objects{};  // per lane: a member's object goes on so
+        std::vector<std::vector<ArrayItem>> arrays{};
+        std::vector<int32_t> below{};  // per lane: tokens to the end of everything, from its end
+        LexId string = kUnset, number = kUnset;
+        int32_t object = kUnset, array = kUnset;
+    };
+    static constexpr int32_t kUnset = -3;
+
+    class Prices;
+
+    // Frames
+    int32_t frame(Frame::Kind kind, int32_t state, int32_t key, int32_t parent, int32_t mark);
+    int32_t member_frame(int32_t object, int32_t key, int32_t parent);
+    int32_t item_frame(int32_t array, int32_t parent, int32_t raw);
+    Frame& known(int32_t id);
+    template <typename Item>
+    void set_lanes(Frame& frame, std::vector<Next<Item>> next,
+                   std::vector<std::vector<Item>>& items);
+    // Goes on behind the value of a frame that met these lanes.
+    bool finish(Position& at, int32_t frame, const std::vector<int32_t>& lanes, int32_t raw);
+
+    // Steps
+    bool space(Position& at, uint8_t byte) const;
+    bool settled(const Position& at) const;
+    bool begin_value(Position& at, int32_t frame, uint8_t byte);
+    bool step_literal(Position& at, uint8_t byte);
+    bool step_string(Position& at, uint8_t byte);
+    bool step_number(Position& at, uint8_t byte);
+    bool step_key(Position& at, uint8_t byte);
+    bool begin_key(Position& at);
+    bool close_key(Position& at, int32_t key);
+    bool close_object(Position& at);
+    bool close_array(Position& at);
+    int32_t key_text(const Position& at);
+
+    // Costs
+    int32_t cost_of_value(int32_t frame);
+    int32_t cost_of_literal(const Position& at);
+    int32_t cost_of_text(const Position& at);
+    int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
+    int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
+                              int32_t text, int32_t frame);
+    template <typename State>
+    int32_t cost_of_closing(const State& state, int32_t frame);
+    int32_t spell(std::string_view text);
+
+    // Masks
+    bool fill_string(const Position& at, Mask& mask);
+    void add_closings(const Position& at, const StringSlice& slice, Mask& mask);
+    std::vector<bool> tails_behind(const Position& at, BaseId base, std::string_view content,
+                                   const StringSlice& slice);
+    bool is_text_free(int32_t frame);
+
+    const std::shared_ptr<const Vocabulary> vocabulary_;
+    const Style style_;
+    std::unique_ptr<text::Languages> languages_;
+    Goals goals_;
+    Lexer lexer_;
+    std::unique_ptr<Prices> prices_;
+    Objects objects_;
+    Arrays arrays_;
+    Chains keys_, raw_;
+    std::deque<Frame> frames_;
+    std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
+    std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
+    std::unordered_map<std::string, int32_t> spelled_;
+    size_t memory_ = 0;
+};
+
+}  // namespace sglite::json

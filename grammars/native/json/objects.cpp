@@ -1,0 +1,303 @@
+#include <algorithm>
+
+#include "containers.h"
+
+namespace sglite::json {
+namespace {
+
+using text::LangId;
+
+void put(std::string& key, int64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::string key_of(const std::vector<ObjectItem>& items) {
+    std::string key;
+    for (const ObjectItem& item : items) {
+        put(key, static_cast<int64_t>(item.lane) << 32 | item.shape->id);
+        put(key, item.at.members);
+        put(key, static_cast<int64_t>(item.at.open) << 32 | item.at.place << 1 | item.at.behind);
+        for (size_t i = 0; i < item.at.used.size(); i += 64) {
+            uint64_t bits = 0;
+            const size_t end = std::min(item.at.used.size(), i + 64);
+            for (size_t j = i; j < end; ++j)
+                bits |= static_cast<uint64_t>(item.at.used[j]) << (j - i);
+            put(key, static_cast<int64_t>(bits));
+        }
+        put(key, static_cast<int64_t>(item.at.extras.size()));
+        for (const std::string& extra : item.at.extras) {
+            put(key, static_cast<int64_t>(extra.size()));
+            key += extra;
+        }
+    }
+    return key;
+}
+
+bool same(const ObjectItem& a, const ObjectItem& b) {
+    return a.lane == b.lane && a.shape == b.shape && a.at == b.at;
+}
+
+void insert_sorted(std::vector<std::string>& list, const std::string& text) {
+    list.insert(std::ranges::lower_bound(list, text), text);
+}
+
+}  // namespace
+
+int32_t Objects::begin(const std::vector<GoalId>& lanes) {
+    std::vector<ObjectItem> items;
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+        for (const ObjectShape& shape : goals_.goal(lanes[lane]).objects) {
+            ObjectProgress at = json::begin(shape);
+            const int32_t close = cost(shape, at);
+            if (close < kUnreachable) {
+                items.push_back({static_cast<int32_t>(lane), &shape, std::move(at), close});
+            }
+        }
+    }
+    return items.empty() ? -1 : intern(std::move(items));
+}
+
+int32_t Objects::intern(std::vector<ObjectItem> items) {
+    if (items.size() > 1) {
+        std::ranges::stable_sort(items, [](const ObjectItem& a, const ObjectItem& b) {
+            return std::pair(a.lane, a.shape->id) < std::pair(b.lane, b.shape->id);
+        });
+        std::vector<ObjectItem> distinct;
+        for (ObjectItem& item : items) {
+            const bool known = std::ranges::any_of(
+                distinct, [&](const ObjectItem& other) { return same(item, other); });
+            if (!known) distinct.push_back(std::move(item));
+        }
+        items = std::move(distinct);
+    }
+    std::string key = key_of(items);
+    const auto [place, fresh] =
+        ids_.try_emplace(std::move(key), static_cast<int32_t>(states_.size()));
+    if (!fresh) return place->second;
+    ObjectState state;
+    for (const ObjectItem& item : items) {
+        if (can_close(item) && (state.closing.empty() || state.closing.back() != item.lane)) {
+            state.closing.push_back(item.lane);
+        }
+        for (const std::string& extra : item.at.extras) {
+            if (!std::ranges::binary_search(state.extras, extra))
+                insert_sorted(state.extras, extra);
+        }
+        memory_ += sizeof item + item.at.used.size() / 8;
+    }
+    memory_ += sizeof state + 2 * place->first.size() + 128;
+    state.items = std::move(items);
+    states_.push_back(std::move(state));
+    return place->second;
+}
+
+bool Objects::can_close(const ObjectItem& item) const {
+    const ObjectShape& shape = *item.shape;
+    if (item.at.open != 0 || item.at.members < shape.low) return false;
+    for (size_t i = 0; i < shape.names.size(); ++i) {
+        if (shape.required[i] && !item.at.used[i]) return false;
+    }
+    return true;
+}
+
+int32_t Objects::cost(const ObjectShape& shape, const ObjectProgress& at) {
+    return cost_to_close(shape, at, languages_, declared_, costs_);
+}
+
+// Keys
+
+const ObjectState& Objects::with_keys(int32_t id) {
+    if (states_[id].plan >= 0) return states_[id];
+    std::vector<std::pair<std::string, bool>> names;
+    std::vector<LangId> extras;
+    bool uniform = true;
+    GoalId asked = kNever;
+    for (const ObjectItem& item : states_[id].items) {
+        for (size_t i = 0; i < item.shape->names.size(); ++i) {
+            if (takes_name(item, i)) names.emplace_back(item.shape->names[i], true);
+        }
+        for (const auto& extra : item.shape->extras) {
+            uniform = uniform && (asked == kNever || asked == extra.value);
+            asked = extra.value;
+        }
+        uniform = uniform && item.shape->some.empty();
+        if (const LangId keys = extra_keys(item); keys != text::kNoText) extras.push_back(keys);
+    }
+    KeyPlan plan;
+    plan.extra = extras.size() == 1 ? extras[0] : languages_.either(std::move(extras));
+    const std::vector<std::string>& used = states_[id].extras;
+    if (plan.extra != text::kNoText && !used.empty()) {
+        // Among endlessly many keys the used ones need no language of their own.
+        const text::TextState start = languages_.start(plan.extra);
+        if (start != text::kDeadText && languages_.reach(start).free == INT32_MAX) {
+            for (const std::string& extra : used) names.emplace_back(extra, false);
+        } else {
+            const LangId others = languages_.complement(languages_.words(used));
+            plan.extra = languages_.both({plan.extra, others});
+        }
+    }
+    std::ranges::sort(
+        names, {}, [](const auto& n) { return std::pair(std::string_view(n.first), !n.second); });
+    plan.allowed.push_back(0);
+    for (auto& [name, allowed] : names) {
+        if (!plan.names.empty() && plan.names.back() == name) continue;
+        plan.names.push_back(std::move(name));
+        plan.allowed.push_back(plan.allowed.back() + allowed);
+    }
+    memory_ += 64 * plan.names.size();
+    states_[id].uniform = uniform;
+    states_[id].plan = lexer_.add_plan(std::move(plan));
+    states_[id].key = lexer_.begin_key(states_[id].plan);
+    return states_[id];
+}
+
+// What is left of a shape's room once its required keys have come.
+struct Objects::Room {
+    int32_t missing = 0;        // required names that have not come
+    int32_t first = INT32_MAX;  // of them
+    bool plain;                 // nothing but required names and a greatest number decides
+
+    explicit Room(const ObjectItem& item) {
+        const ObjectShape& shape = *item.shape;
+        for (size_t i = 0; i < shape.names.size(); ++i) {
+            if (!shape.required[i] || item.at.used[i]) continue;
+            if (missing++ == 0) first = static_cast<int32_t>(i);
+        }
+        plain = shape.some.empty() && item.at.members + missing >= shape.low;
+    }
+};
+
+bool Objects::takes_name(const ObjectItem& item, size_t name) {
+    const ObjectShape& shape = *item.shape;
+    if (item.at.used[name]) return false;
+    const auto place = static_cast<int32_t>(name);
+    const Room room(item);
+    if (declared_ && (item.at.behind || place < item.at.place || place > room.first)) return false;
+    const int32_t members = room.missing + !shape.required[name];
+    if (shape.high >= 0 && item.at.members + members > shape.high) return false;
+    if (room.plain) return true;
+    std::vector<Next<ObjectItem>> found;
+    take(item, shape.names[name], shape.values[name], after_name(item, name), found);
+    return !found.empty();
+}
+
+// The extra keys that an item takes here, those used already not left out.
+LangId Objects::extra_keys(const ObjectItem& item) {
+    const ObjectShape& shape = *item.shape;
+    if (shape.extras.empty()) return text::kNoText;
+    const Room room(item);
+    if (declared_ && room.missing > 0) return text::kNoText;
+    if (shape.high >= 0 && item.at.members + room.missing + 1 > shape.high) return text::kNoText;
+    std::vector<LangId> found;
+    for (const auto& extra : shape.extras) {
+        if (room.plain) {
+            found.push_back(extra.keys);
+            continue;
+        }
+        // Which demands a key can meet depends on the key: one class for every set of them.
+        std::vector<LangId> classes{extra.keys};
+        for (size_t i = 0; i < shape.some.size(); ++i) {
+            if (!(item.at.open >> i & 1)) continue;
+            std::vector<LangId> finer;
+            for (const LangId keys : classes) {
+                for (const LangId part :
+                     {shape.some[i].keys, languages_.complement(shape.some[i].keys)}) {
+                    const LangId both = languages_.both({keys, part});
+                    if (both != text::kNoText && !languages_.empty(both)) finer.push_back(both);
+                }
+            }
+            classes = std::move(finer);
+        }
+        for (const LangId keys : classes) {
+            for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
+                if (std::ranges::binary_search(item.at.extras, key)) continue;
+                std::vector<Next<ObjectItem>> next;
+                take(item, key, extra.value, after_extra(item, key), next);
+                if (!next.empty()) found.push_back(keys);
+                break;
+            }
+        }
+    }
+    return found.size() == 1 ? found[0] : languages_.either(std::move(found));
+}
+
+// Members
+
+std::vector<Next<ObjectItem>> Objects::member(int32_t id, const std::string& key) {
+    std::vector<Next<ObjectItem>> found;
+    for (const ObjectItem& item : states_[id].items) {
+        const ObjectShape& shape = *item.shape;
+        const auto name = std::ranges::find(shape.names, key) - shape.names.begin();
+        if (static_cast<size_t>(name) < shape.names.size()) {
+            if (takes_name(item, name)) {
+                take(item, key, shape.values[name], after_name(item, name), found);
+            }
+            continue;
+        }
+        if (std::ranges::binary_search(item.at.extras, key)) continue;
+        const Room room(item);
+        if (declared_ && room.missing > 0) continue;
+        for (const auto& extra : shape.extras) {
+            if (!languages_.contains(extra.keys, key)) continue;
+            take(item, key, extra.value, after_extra(item, key), found);
+        }
+    }
+    return found;
+}
+
+// Every way in which a member with a value of `value` may count, as far as the object can still be
+// finished afterwards: it may or may not meet each demand that fits its key.
+void Objects::take(const ObjectItem& item, const std::string& key, GoalId value,
+                   ObjectProgress after, std::vector<Next<ObjectItem>>& found) {
+    const ObjectShape& shape = *item.shape;
+    if (shape.high >= 0 && item.at.members + 1 > shape.high) return;
+    uint32_t fitting = 0;
+    for (size_t i = 0; i < shape.some.size(); ++i) {
+        if ((after.open >> i & 1) && languages_.contains(shape.some[i].keys, key))
+            fitting |= 1u << i;
+    }
+    for (uint32_t met = fitting;; met = (met - 1) & fitting) {
+        GoalId goal = value;
+        for (uint32_t rest = met; rest != 0 && goal != kNever; rest &= rest - 1) {
+            goal = goals_.both(goal, shape.some[std::countr_zero(rest)].value);
+        }
+        if (goal != kNever) {
+            ObjectProgress then = after;
+            then.open &= ~met;
+            const int32_t close = cost(shape, then);
+            if (close < kUnreachable)
+                found.push_back({goal, {item.lane, &shape, std::move(then), close}});
+        }
+        if (met == 0) break;
+    }
+}
+
+void Objects::count(const ObjectShape& shape, ObjectProgress& at) const {
+    if (shape.high >= 0) {
+        ++at.members;
+    } else {
+        at.members = std::min(at.members + 1, shape.low);
+    }
+}
+
+ObjectProgress Objects::after_name(const ObjectItem& item, size_t name) const {
+    ObjectProgress after = item.at;
+    after.used[name] = true;
+    if (declared_) {
+        // Names that were passed by can never come; nothing else tells such objects apart.
+        for (size_t i = after.place; i < name; ++i) after.used[i] = true;
+        after.place = static_cast<int32_t>(name) + 1;
+    }
+    count(*item.shape, after);
+    return after;
+}
+
+ObjectProgress Objects::after_extra(const ObjectItem& item, const std::string& key) const {
+    ObjectProgress after = item.at;
+    insert_sorted(after.extras, key);
+    after.behind = declared_;
+    count(*item.shape, after);
+    return after;
+}
+
+}  // namespace sglite::json
