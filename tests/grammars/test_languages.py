@@ -105,9 +105,11 @@ CONDITIONS = st.sampled_from(["^", "$", r"\b", r"\B"]) | st.tuples(
 ).map(lambda t: t[0].format(t[1]))
 CONDITIONAL = st.recursive(
     CHARACTERS | CONDITIONS,
-    lambda inner: st.tuples(inner.map("(?:{})".format), inner.map("(?:{})".format)).map("".join)
-    | st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format)
-    | st.tuples(inner, st.sampled_from("*?+")).map("(?:{0[0]}){0[1]}".format),
+    lambda inner: (
+        st.tuples(inner.map("(?:{})".format), inner.map("(?:{})".format)).map("".join)
+        | st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format)
+        | st.tuples(inner, st.sampled_from("*?+")).map("(?:{0[0]}){0[1]}".format)
+    ),
     max_leaves=6,
 )
 SHORT = st.text(ALPHABET, max_size=3)
@@ -123,9 +125,11 @@ SIMPLE = (
 def combined(simple: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     return st.recursive(
         simple,
-        lambda inner: st.builds(both, st.lists(inner, min_size=2, max_size=3))
-        | st.builds(either, st.lists(inner, min_size=2, max_size=3))
-        | st.builds(complement, inner),
+        lambda inner: (
+            st.builds(both, st.lists(inner, min_size=2, max_size=3))
+            | st.builds(either, st.lists(inner, min_size=2, max_size=3))
+            | st.builds(complement, inner)
+        ),
         max_leaves=4,
     )
 
@@ -294,7 +298,13 @@ def test_long_counts(source: str, search: bool, data: st.DataObject) -> None:
 @settings(max_examples=20, deadline=None)
 def test_clipped_counts(longest: int, data: st.DataObject) -> None:
     parts = [
-        "(?:ab?){2,60}-", "[ab]{0,80}", "(?:ab)*", "(?:aba)*b", "a+(?:-a+)*", ".*", "-|[ab]{30}"
+        "(?:ab?){2,60}-",
+        "[ab]{0,80}",
+        "(?:ab)*",
+        "(?:aba)*b",
+        "a+(?:-a+)*",
+        ".*",
+        "-|[ab]{30}",
     ]
     low, more = data.draw(st.tuples(st.integers(0, 20), st.integers(0, 40)))
     expression = both([pattern(data.draw(st.sampled_from(parts)), False), length(low, low + more)])
@@ -349,7 +359,8 @@ def test_equal_parts_are_one_language() -> None:
     pool = _native.Languages()
     ab = pool.words([b"b", b"a", b"b"])
     assert ab == pool.words([b"a", b"b"]) == pool.pattern("^(?:a|b)$", False, True)
-    assert pool.both([]) == 1 and pool.either([]) == 0
+    assert pool.both([]) == 1
+    assert pool.either([]) == 0
     assert pool.complement(pool.complement(ab)) == ab
     p = pool.pattern("x+y", True, True)
     assert pool.both([p, 1]) == p == pool.either([p, 0])
@@ -417,7 +428,9 @@ def test_exact_lengths() -> None:
     assert pool.distance(even) == 100
     assert pool.count(pool.both([pairs, pool.length(3, 9)]), 100) == 3
     three_or_five = pool.pattern("^(?:aaa|bbbbb)*$", False, True)
-    lengths = [n for n in range(20) if pool.start(pool.both([three_or_five, pool.length(n, n)])) >= 0]
+    lengths = [
+        n for n in range(20) if pool.start(pool.both([three_or_five, pool.length(n, n)])) >= 0
+    ]
     assert lengths == [n for n in range(20) if n not in (1, 2, 4, 7)]
 
 
