@@ -105,9 +105,11 @@ CONDITIONS = st.sampled_from(["^", "$", r"\b", r"\B"]) | st.tuples(
 ).map(lambda t: t[0].format(t[1]))
 CONDITIONAL = st.recursive(
     CHARACTERS | CONDITIONS,
-    lambda inner: st.tuples(inner.map("(?:{})".format), inner.map("(?:{})".format)).map("".join)
-    | st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format)
-    | st.tuples(inner, st.sampled_from("*?+")).map("(?:{0[0]}){0[1]}".format),
+    lambda inner: (
+        st.tuples(inner.map("(?:{})".format), inner.map("(?:{})".format)).map("".join)
+        | st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format)
+        | st.tuples(inner, st.sampled_from("*?+")).map("(?:{0[0]}){0[1]}".format)
+    ),
     max_leaves=6,
 )
 SHORT = st.text(ALPHABET, max_size=3)
@@ -123,9 +125,11 @@ SIMPLE = (
 def combined(simple: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     return st.recursive(
         simple,
-        lambda inner: st.builds(both, st.lists(inner, min_size=2, max_size=3))
-        | st.builds(either, st.lists(inner, min_size=2, max_size=3))
-        | st.builds(complement, inner),
+        lambda inner: (
+            st.builds(both, st.lists(inner, min_size=2, max_size=3))
+            | st.builds(either, st.lists(inner, min_size=2, max_size=3))
+            | st.builds(complement, inner)
+        ),
         max_leaves=4,
     )
 
@@ -250,3 +254,213 @@ def test_conditions(expression: Expression) -> None:
 @given(combined(SIMPLE | st.builds(pattern, CONDITIONAL, st.booleans())))
 def test_combined_conditions(expression: Expression) -> None:
     check(expression)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        r".{3,70}",
+        r"(?:a|b){50,60}-",
+        r"(?:ab?){20,40}",
+        r"a.{49,55}b",
+        r"(?:[ab]{1,3}-){10,60}a?",
+        r"b*a{51}b*",
+        r"[ab]{0,50}(?:-a){0,30}",
+    ],
+)
+@pytest.mark.parametrize("search", [False, True])
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_long_counts(source: str, search: bool, data: st.DataObject) -> None:
+    expression = pattern(source, search)
+    pool = _native.Languages(BARRED)
+    start = pool.start(expression.build(pool))
+    step = st.sampled_from(["a", "b", "-", "ab", "a-", "ab-", "é", "aaaaaaaa", "babababa"])
+    text = "".join(data.draw(st.lists(step, max_size=60)))
+    state, encoded = start, text.encode()
+    for i in range(len(encoded) + 1):
+        try:
+            begun = encoded[:i].decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            assert (state >= 0 and pool.accepts(state)) == expression.holds(begun), begun
+        if state < 0:
+            break
+        rest = finish(pool, state)
+        assert expression.holds((encoded[:i] + rest).decode())
+        if i < len(encoded):
+            state = pool.next(state, encoded[i])
+
+
+@pytest.mark.parametrize("longest", [1, 4, 9])
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_clipped_counts(longest: int, data: st.DataObject) -> None:
+    parts = [
+        "(?:ab?){2,60}-",
+        "[ab]{0,80}",
+        "(?:ab)*",
+        "(?:aba)*b",
+        "a+(?:-a+)*",
+        ".*",
+        "-|[ab]{30}",
+    ]
+    low, more = data.draw(st.tuples(st.integers(0, 20), st.integers(0, 40)))
+    expression = both([pattern(data.draw(st.sampled_from(parts)), False), length(low, low + more)])
+    pool = _native.Languages(BARRED, longest_token=longest)
+    state = pool.start(expression.build(pool))
+    for _ in range(data.draw(st.integers(0, 20))):
+        onward = [to for b in b"ab-" if (to := pool.next(state, b)) >= 0]
+        if state < 0 or not onward:
+            break
+        state = data.draw(st.sampled_from(onward))
+    if state < 0:
+        return
+    level = {(state, pool.clipped(state))}
+    for _ in range(longest):
+        after = set()
+        for one, other in level:
+            assert pool.accepts(one) == pool.accepts(other), expression.name
+            for byte in range(256):
+                a, b = pool.next(one, byte), pool.next(other, byte)
+                assert (a >= 0) == (b >= 0), expression.name
+                if a >= 0:
+                    after.add((a, b))
+        level = after
+    assert all(pool.accepts(a) == pool.accepts(b) for a, b in level)
+
+
+@given(st.lists(st.characters(codec="utf-8"), max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_all_characters(characters: list[str]) -> None:
+    pool = _native.Languages()
+    borders = "\x00\x7f\x80\u07ff\u0800\u2027\u2028\ud7ff\ue000\uffff\U00010000\U0010ffff"
+    for source in ["[^a]", r"\w", ".", "[é-\u2028]", "[^\u07ff-\U00010000]", "[\ue000-\uffff]"]:
+        language = pool.pattern(source, True, False)
+        compiled = re.compile(source)
+        for c in [*characters, *borders]:
+            if "\ud800" <= c <= "\udfff":
+                continue
+            assert pool.contains(language, c.encode()) == bool(compiled.fullmatch(c)), (source, c)
+
+
+def test_only_utf8() -> None:
+    pool = _native.Languages()
+    for language in [1, pool.complement(pool.words([b"x"])), pool.pattern("[^a]*", True, False)]:
+        for bad in [b"\xed\xa0\x80", b"\xc0\x80", b"\xe0\x80\x80", b"\xf4\x90\x80\x80", b"\x80"]:
+            assert not pool.contains(language, bad)
+        assert not pool.contains(language, b"\xe2\x82")
+        assert pool.contains(language, "€".encode())
+    assert pool.start(pool.words([b"\xed\xa0\x80"])) < 0
+
+
+def test_equal_parts_are_one_language() -> None:
+    pool = _native.Languages()
+    ab = pool.words([b"b", b"a", b"b"])
+    assert ab == pool.words([b"a", b"b"]) == pool.pattern("^(?:a|b)$", False, True)
+    assert pool.both([]) == 1
+    assert pool.either([]) == 0
+    assert pool.complement(pool.complement(ab)) == ab
+    p = pool.pattern("x+y", True, True)
+    assert pool.both([p, 1]) == p == pool.either([p, 0])
+    assert pool.both([p, ab]) == 0
+    assert pool.either([p, pool.complement(p)]) == 1
+    assert pool.length(0, -1) == pool.complement(0) == pool.pattern("", True, True) == 1
+    assert pool.either([pool.length(0, 4), pool.length(5, -1)]) == 1
+    assert pool.pattern("^.*$", False, True) == pool.pattern("^.{0,}$", False, True)
+
+
+def test_reach_of_common_languages() -> None:
+    pool = _native.Languages()
+    name = pool.pattern("abc", False, True)
+    cases = [
+        (1, (ENDLESS, False)),
+        (pool.length(3, -1), (ENDLESS, False)),
+        (pool.length(2, 9), (9, True)),
+        (pool.complement(pool.words([b"id", b"name"])), (ENDLESS, False)),
+        (name, (ENDLESS, False)),
+        (pool.pattern("abc$", False, True), (ENDLESS, False)),
+        (pool.both([name, pool.pattern("x$", False, True)]), (ENDLESS, False)),
+        (pool.both([name, pool.length(5, 20)]), (17, False)),
+        (pool.both([name, pool.complement(pool.words([b"xabc"]))]), (ENDLESS, False)),
+        (pool.pattern("^a", False, True), (0, False)),
+    ]
+    for language, reach in cases:
+        assert pool.reach(pool.start(language)) == reach
+    matched = walk(pool, pool.start(name), b"--abc")
+    assert matched == pool.start(1)
+
+
+def test_far_counts_share_a_clipped_state() -> None:
+    pool = _native.Languages()
+    slug = pool.pattern("^[a-z]+(-[a-z]+)*$", False, True)
+    makers: list[Callable[[int], int]] = [
+        lambda n: pool.length(1, n),
+        lambda n: pool.pattern(f"^.{{0,{n}}}$", False, True),
+        lambda n: pool.both([slug, pool.length(1, n)]),
+    ]
+    for make in makers:
+        starts = [pool.start(make(n)) for n in (900, 1000, 2083)]
+        assert len(set(starts)) == 3
+        assert len({pool.clipped(state) for state in starts}) == 1
+    state = pool.start(pool.pattern("^a(bc|d){2,900}e$", False, True))
+    later = [walk(pool, state, b"a" + b"bcd" * n) for n in (2, 3, 200)]
+    assert len(set(later)) == 3
+    assert len({pool.clipped(one) for one in later}) == 1
+
+
+def test_weights_steer_distances() -> None:
+    pool = _native.Languages(heavy=ord('"'), weight=2)
+    language = pool.pattern('"""|aaaa', True, False)
+    assert pool.distance(pool.start(language)) == 4
+    assert pool.distance(walk(pool, pool.start(language), b'"')) == 4
+    assert pool.distance(pool.start(pool.pattern('"+', True, False))) == 2
+    both = pool.both([pool.pattern("(?:a|b)*", True, False), pool.pattern("a*b", True, True)])
+    assert pool.distance(pool.start(both)) == 1
+
+
+def test_exact_lengths() -> None:
+    pool = _native.Languages()
+    pairs = pool.pattern("^(?:ab)*$", False, True)
+    assert pool.start(pool.both([pairs, pool.length(101, 101)])) < 0
+    even = pool.start(pool.both([pairs, pool.length(100, 101)]))
+    assert pool.distance(even) == 100
+    assert pool.count(pool.both([pairs, pool.length(3, 9)]), 100) == 3
+    three_or_five = pool.pattern("^(?:aaa|bbbbb)*$", False, True)
+    lengths = [
+        n for n in range(20) if pool.start(pool.both([three_or_five, pool.length(n, n)])) >= 0
+    ]
+    assert lengths == [n for n in range(20) if n not in (1, 2, 4, 7)]
+
+
+def test_counts_of_texts() -> None:
+    pool = _native.Languages()
+    for source, count in [("a{0,999}", 1000), ("[ab]{3}", 8), ("(?:a{70})*", 5000), ("é|b", 2)]:
+        assert pool.count(pool.pattern(source, True, False), 5000) == count
+    assert pool.count(0, 5) == 0
+    assert pool.count(1, 5) == 5
+
+
+def test_limits_refuse() -> None:
+    pool = _native.Languages(most_states=500)
+    far = "(?:a|b)*a(?:a|b){9}"
+    inside = [pool.pattern(far, True, False), pool.pattern(f"{far}|c", True, False)]
+    with pytest.raises(_native.Refused, match="too long"):
+        pool.start(pool.both([inside[0], pool.complement(inside[1])]))
+    generous = _native.Languages()
+    inside = [generous.pattern(far, True, False), generous.pattern(f"{far}|c", True, False)]
+    assert generous.start(generous.both([inside[0], generous.complement(inside[1])])) < 0
+    with pytest.raises(_native.Refused, match="too large"):
+        pool.pattern("(?:(?:(?:a{9}b){99}c){99}d){99}", True, False)
+
+
+def test_long_repetitions_are_cheap() -> None:
+    started = time.perf_counter()
+    for _ in range(20):
+        pool = _native.Languages()
+        for source in ["^.{0,2000}$", "^.{0,2083}$", "^a.{5,100000}b$", "^(?:[a-z]+ ){0,5000}x$"]:
+            state = pool.start(pool.pattern(source, False, True))
+            assert pool.next(state, ord("a")) >= 0
+        assert pool.memory() < 200_000
+    assert time.perf_counter() - started < 1

@@ -5,6 +5,9 @@
 namespace sglite::text {
 namespace {
 
+// Parts small marks from the numbers that they are mixed with.
+constexpr uint64_t kSalt = 0x9E3779B97F4A7C15u;
+
 // The parts of UTF-8 between which a set of any characters tells apart; 0: in no text.
 uint8_t utf8_part(int byte) {
     constexpr std::pair<int, int> kFirst[] = {
@@ -30,7 +33,7 @@ int32_t ClassTables::classes(const Marks& marks) {
     uint64_t hash = 0;
     for (int byte = 0; byte < 256; ++byte) {
         if (utf8_[byte] != 0) {
-            const uint64_t mark = mix(marks[byte], utf8_[byte]);
+            const uint64_t mark = mix(mix(marks[byte], kSalt), utf8_[byte]);
             int found = 1;
             while (found < table->count && first[found] != mark) ++found;
             if (found == table->count) {

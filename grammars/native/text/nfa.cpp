@@ -1,6 +1,7 @@
 #include "nfa.h"
 
 #include <algorithm>
+#include <bitset>
 
 namespace sglite::text {
 namespace {
@@ -366,6 +367,23 @@ Nfa build_nfa(const Regex& tree, std::vector<Ranges> borders, Spelled& spelled) 
     return nfa;
 }
 
+namespace {
+
+// Cuts the bytes where sets with a border before `c` may tell them apart.
+void cut_bytes(uint32_t c, std::bitset<257>& cuts) {
+    if (c < 0x80 || c > kLastCharacter) return;
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    for (int left = more; left >= 0; --left) {
+        const uint32_t bits = c >> (6 * left);
+        constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+        const uint32_t byte = left == more ? kLead[more] | bits : 0x80 | (bits & 0x3F);
+        cuts.set(byte);
+        if ((c & ((1u << (6 * left)) - 1)) != 0) cuts.set(byte + 1);
+    }
+}
+
+}  // namespace
+
 void mark_bytes(const Nfa& nfa, const Spelled& spelled, std::array<uint64_t, 256>& marks) {
     std::vector<int32_t> sets;
     for (const Nfa::Node& node : nfa.nodes) {
@@ -373,17 +391,20 @@ void mark_bytes(const Nfa& nfa, const Spelled& spelled, std::array<uint64_t, 256
     }
     std::sort(sets.begin(), sets.end());
     sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    std::bitset<257> cuts;
     for (const int32_t set : sets) {
         for (const auto& [low, high] : spelled.set(set)) {
             for (uint32_t byte = low; byte < 0x80 && byte <= high; ++byte) {
                 marks[byte] = mix(marks[byte], static_cast<uint64_t>(set));
             }
-            // A border among characters of several bytes: tell all of these bytes apart.
-            const bool below = low > 0x80 && low != 0xE000;
-            const bool above = high >= 0x80 && high != kLastCharacter && high != 0xD7FF;
-            if (!below && !above) continue;
-            for (uint32_t byte = 0x80; byte < 0x100; ++byte) marks[byte] = mix(1, byte);
+            cut_bytes(low, cuts);
+            cut_bytes(high + 1, cuts);
         }
+    }
+    uint64_t segment = 0;
+    for (size_t byte = 0x80; byte < 0x100; ++byte) {
+        segment += cuts[byte];
+        marks[byte] = segment;
     }
 }
 

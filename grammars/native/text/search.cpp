@@ -8,6 +8,12 @@
 namespace sglite::text {
 namespace {
 
+// What a search may do for each state that it may meet: edges walked, states made on the way, and
+// numbers kept for their parts.
+constexpr int32_t kEdgesPerState = 32;
+constexpr size_t kMadePerState = 2;
+constexpr size_t kPartsPerState = 128;
+
 int32_t saturate(int64_t cost) {
     return static_cast<int32_t>(std::min<int64_t>(cost, kUnreachable - 1));
 }
@@ -110,11 +116,18 @@ void Pool::search(TextState start, Measure measure) {
     struct Entry {
         int32_t bound, cost;
         TextState state;
-        bool operator<(const Entry& other) const { return bound > other.bound; }
+        // Of equal bounds the one that has come further is better.
+        bool operator<(const Entry& other) const {
+            return bound != other.bound ? bound > other.bound : cost < other.cost;
+        }
     };
     std::unordered_map<TextState, Found> found{{start, {0, kDeadText}}};
     std::vector<Entry> heap{{0, 0, start}};
-    int32_t left = options_.most_states;
+    const size_t most_parts =
+        parts_.size() + kPartsPerState * static_cast<size_t>(options_.most_states);
+    const size_t most_made =
+        states_.size() + kMadePerState * static_cast<size_t>(options_.most_states);
+    int64_t left = int64_t{kEdgesPerState} * options_.most_states;
     while (!heap.empty()) {
         std::pop_heap(heap.begin(), heap.end());
         const auto [bound, cost, state] = heap.back();
@@ -129,7 +142,10 @@ void Pool::search(TextState start, Measure measure) {
             }
             return;
         }
-        if (--left < 0) throw Refused("to find whether texts can be finished takes too long");
+        left -= classes(state).count;
+        if (left < 0 || parts_.size() > most_parts || states_.size() > most_made) {
+            throw Refused("to find whether texts can be finished takes too long");
+        }
         for (int c = 1; c < classes(state).count; ++c) {
             const TextState to = raw(state, c);
             if (to < 0 || (by_lengths(to) && !live(to))) continue;

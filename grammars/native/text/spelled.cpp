@@ -8,6 +8,8 @@
 namespace sglite::text {
 namespace {
 
+constexpr int32_t kNotKnown = -2;
+
 // The part of `set` in [low, high], counted from `base`.
 Ranges cut(const Ranges& set, uint32_t low, uint32_t high, uint32_t base) {
     Ranges part;
@@ -67,9 +69,6 @@ int32_t Spelled::target(int32_t node, uint8_t byte) {
         more = left - 1;
         low = base = static_cast<uint32_t>(byte & 0x3F) << (6 * more);
         high = low + (1u << (6 * more)) - 1;
-    } else if (byte < 0x80) {
-        more = 0;
-        low = high = base = byte;
     } else if (byte >= 0xC2 && byte < 0xE0) {
         more = 1;
         low = base = static_cast<uint32_t>(byte & 0x1F) << 6;
@@ -94,8 +93,19 @@ int32_t Spelled::target(int32_t node, uint8_t byte) {
 
 int32_t Spelled::step(int32_t node, uint8_t byte) {
     if (barred_[byte]) return -1;
-    const int32_t to = target(node, byte);
-    return to > 0 && lightest(to) == kUnreachable ? -1 : to;
+    if (byte < 0x80 && nodes_[node].left == 0) {
+        for (const auto& [low, high] : nodes_[node].rests) {
+            if (byte <= high) return byte < low ? -1 : kCharacterDone;
+        }
+        return -1;
+    }
+    if (byte < 0x80) return -1;
+    if (nodes_[node].next.empty()) nodes_[node].next.assign(0x80, kNotKnown);
+    const int32_t known = nodes_[node].next[byte - 0x80];
+    if (known != kNotKnown) return known;
+    int32_t to = target(node, byte);
+    if (to > 0 && lightest(to) == kUnreachable) to = -1;
+    return nodes_[node].next[byte - 0x80] = to;
 }
 
 int32_t Spelled::lightest(int32_t node) {
@@ -112,7 +122,9 @@ int32_t Spelled::lightest(int32_t node) {
 
 size_t Spelled::memory() const {
     size_t bytes = index_.memory() + nodes_.size() * sizeof(Node);
-    for (const Node& node : nodes_) bytes += node.rests.capacity() * sizeof(node.rests[0]);
+    for (const Node& node : nodes_) {
+        bytes += node.rests.capacity() * sizeof(node.rests[0]) + node.next.capacity() * 4;
+    }
     return bytes;
 }
 

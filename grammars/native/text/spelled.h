@@ -37,6 +37,7 @@ class Spelled {
         int left;      // continuation bytes to come; 0: a whole character
         Ranges rests;  // as numbers made of the bits to come
         int32_t lightest = -1;
+        std::vector<int32_t> next{};  // of bytes from 0x80 up, made when first asked for
     };
 
     int32_t intern(int left, Ranges rests);
