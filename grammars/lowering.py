@@ -47,7 +47,7 @@ def lower_search(builder: Builder, tree: Regex, spelling: Spelling) -> int:
 def _lower_anchored(builder: Builder, tree: Regex, spelling: Spelling, *, search: bool) -> int:
     parts = tree.parts if isinstance(tree, Either) else (tree,)
     free = [_split_anchors(part) for part in parts]
-    if any(_has_anchor(body) for _, body, _ in free):
+    if any(has_anchor(body) for _, body, _ in free):
         automaton = explore([Pattern(tree, search=search)])
         return lower_automaton(builder, automaton, spelling)
     around = ANYTHING if search else EMPTY
@@ -73,14 +73,15 @@ def _split_anchors(tree: Regex) -> tuple[bool, Regex, bool]:
     return at_start, Concat(tuple(parts)), at_end
 
 
-def _has_anchor(tree: Regex) -> bool:
+def has_anchor(tree: Regex) -> bool:
+    """Whether some anchor stands in `tree`."""
     match tree:
         case Anchor():
             return True
         case Concat(parts) | Either(parts):
-            return any(_has_anchor(part) for part in parts)
+            return any(has_anchor(part) for part in parts)
         case Repeat(part):
-            return _has_anchor(part)
+            return has_anchor(part)
         case _:
             return False
 

@@ -33,7 +33,7 @@ class Grammar:
         try:
             return _NativeMatcher(self, self._native, prefix)
         except _native.Refused as error:
-            raise GrammarError(str(error)) from None
+            raise GrammarError(*error.args) from None
 
 
 class Matcher:
@@ -198,12 +198,15 @@ def fill_masks(
         matcher.fill_mask(mask, None if budget < 0 else int(budget))
 
 
-def build(builder: _native.Builder, root: int, vocabulary: Vocabulary) -> Grammar:
-    """The grammar of expression `root`. Raises GrammarError where the native part refuses."""
+def build(
+    builder: _native.Builder, root: int, vocabulary: Vocabulary, most_edges: int = 20_000_000
+) -> Grammar:
+    """The grammar of expression `root`. Raises GrammarError where the native part refuses, also
+    for more edges than that."""
     try:
-        return Grammar(builder.build(root, vocabulary.native, True), vocabulary)
+        return Grammar(builder.build(root, vocabulary.native, True, most_edges), vocabulary)
     except _native.Refused as error:
-        raise GrammarError(str(error)) from None
+        raise GrammarError(*error.args) from None
 
 
 def free_text(vocabulary: Vocabulary) -> Grammar:

@@ -19,7 +19,7 @@ def refusals(what: str) -> Iterator[None]:
     try:
         yield
     except _native.Refused as error:
-        raise GrammarError(*error.args) from None
+        raise GrammarError(str(error), error.pointer) from None
     except RecursionError:
         raise GrammarError(f"the {what} is nested too deeply; make it flatter") from None
     except UnicodeEncodeError as error:
@@ -27,3 +27,12 @@ def refusals(what: str) -> Iterator[None]:
         raise GrammarError(
             f"the {what} has the lone surrogate {lone!r}, which is no character; remove it"
         ) from None
+
+
+_MAX_LENGTH = 400_000
+
+
+def check_length(text: str, what: str) -> None:
+    """Raises GrammarError for a text that would take too long to read."""
+    if len(text) > _MAX_LENGTH:
+        raise GrammarError(f"the {what} has more than {_MAX_LENGTH} characters; make it shorter")

@@ -6,11 +6,9 @@ from typing import Literal
 
 from sglite.errors import GrammarError
 from sglite.grammars import _native
-from sglite.grammars.lowering import Spelling, lower_full
-from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.matcher import Grammar
 from sglite.grammars.outlines import compile_with_outlines
 from sglite.grammars.refusals import refusals
-from sglite.grammars.regex_syntax import parse
 from sglite.grammars.vocabulary import Vocabulary
 
 RegexEngine = Literal["native", "outlines"]
@@ -32,9 +30,11 @@ def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native
         raise GrammarError(f"unknown engine {engine!r}; known: 'native', 'outlines'")
 
     def compile_now() -> Grammar:
-        builder = _native.Builder()
-        root = lower_full(builder, parse(pattern, "python"), Spelling.UTF8)
-        return build(builder, root, vocab)
+        try:
+            native = _native.compile_pattern(pattern.encode(), False, False, vocab.native)
+        except _native.Refused as error:
+            raise GrammarError(*error.args) from None
+        return Grammar(native, vocab)
 
     with refusals("pattern"):
         return vocab.compiled(("regex", pattern), compile_now)

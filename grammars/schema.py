@@ -39,7 +39,7 @@ def compile_json_schema(
     """
     style = _style(property_order, whitespace, spelling)
     with refusals("schema"):
-        text = _schema_text(schema)
+        text = schema_text(schema)
         return vocab.compiled(
             ("json_schema", text, *style),
             lambda: Grammar(_native.json_schema(text, vocab.native, *style), vocab),
@@ -58,7 +58,7 @@ def explain(
     """
     style = _style(property_order, whitespace, spelling)
     with refusals("schema"):
-        places = _native.explain_json_schema(_schema_text(schema), *style)
+        places = _native.explain_json_schema(schema_text(schema), *style)
     return "\n".join(f"{pointer or '#'}: {how}" for pointer, how in places)
 
 
@@ -73,7 +73,8 @@ def _style(order: str, whitespace: str, spelling: str) -> tuple[bool, int, bool]
     return order == "declared", get_args(Whitespace).index(whitespace), spelling == "any"
 
 
-def _schema_text(schema: Any) -> str:
+def schema_text(schema: Any) -> str:
+    """The JSON text of a schema in any of the forms that `compile_json_schema` takes."""
     if isinstance(schema, str):
         return schema
     if not isinstance(schema, dict | bool):

@@ -1,254 +1,101 @@
-"""Grammar texts in the GBNF format of llama.cpp, compiled to grammars.
-
-    root   ::= "{" pair ("," pair)* "}"     rules, alternatives |, groups ( ), repetitions * + ?
-    pair   ::= [a-z]+ ":" value             sets [a-z] [^"\\\\], any character .
-    value  ::= "\\"" [^"]{1,8} "\\""        {m} {m,} {m,n}; # starts a comment
-
-Recursion is free except on the left. Knows nothing of JSON or regular expressions.
-"""
+"""Grammar texts and files, compiled to grammars: GBNF and a subset of Lark's format."""
 
 from __future__ import annotations
 
-from typing import Literal, NoReturn
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
 
 from sglite.errors import GrammarError
-from sglite.grammars import _native, characters
-from sglite.grammars.characters import Ranges
-from sglite.grammars.lowering import Spelling
+from sglite.grammars import _native
+from sglite.grammars.gbnf import lower_gbnf
+from sglite.grammars.lark.lowering import LarkGrammar
 from sglite.grammars.matcher import Grammar, build
-from sglite.grammars.refusals import refusals
+from sglite.grammars.refusals import check_length, refusals
 from sglite.grammars.vocabulary import Vocabulary
 
 GrammarFormat = Literal["gbnf", "lark"]
 
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
-_ESCAPES = {
-    "n": 10,
-    "r": 13,
-    "t": 9,
-    "\\": 92,
-    '"': 34,
-    "[": 91,
-    "]": 93,
-    "-": 45,
-    "^": 94,
-    "/": 47,
-}
-_HEX_LENGTH = {"x": 2, "u": 4, "U": 8}
-_MAX_COUNT = 100_000
+MAX_EDGES = 500_000
+"""Of its network: roughly its characters, those of repetitions counted as often as they stand."""
 
 
 def compile_grammar(
-    text: str, vocab: Vocabulary, start: str = "root", format: GrammarFormat = "gbnf"
+    text: str | Path,
+    vocab: Vocabulary,
+    start: str = "root",
+    format: GrammarFormat | None = None,
 ) -> Grammar:
-    """The grammar of the texts that rule `start` of `text` derives.
+    """The grammar of the texts that rule `start` of `text` derives, recursion of every kind
+    included.
+
+    text: a grammar text, or the path of a file with one. format: "gbnf" or "lark"; if not given,
+    by the suffix of the file, else "gbnf". In Lark's format, `start` stands for `root` where there
+    is no rule `root`, and only grammars from files can import files.
 
     Raises GrammarError, its pointer "line:column", for a text that is not in the format, for
-    rules that are missing or left-recursive, and for a grammar that derives nothing. The format
-    "lark" is not available in this version.
+    names that are not defined, and for a grammar that derives nothing.
     """
-    if format == "lark":
-        raise GrammarError("grammars in Lark format are not supported in this version; use 'gbnf'")
-    if format != "gbnf":
-        raise GrammarError(f"unknown grammar format {format!r}; known: 'gbnf'")
-
-    def compile_now() -> Grammar:
-        builder = _native.Builder()
-        return build(builder, _Reader(text, builder).run(start), vocab)
-
     with refusals("grammar"):
-        return vocab.compiled(("gbnf", text, start), compile_now)
+        read = read_grammar(text, format)
+
+        def compile_now() -> Grammar:
+            builder = _native.Builder()
+            return build(builder, read.lower(builder, vocab, start, {}), vocab, MAX_EDGES)
+
+        return vocab.compiled((*read.key, start), compile_now)
 
 
-class _Reader:
-    """One pass over the text; rules are declared when they are first named."""
+Lower = Callable[[_native.Builder, Vocabulary, str, Mapping[str, int]], int]
 
-    def __init__(self, text: str, builder: _native.Builder) -> None:
-        self.text = text
-        self.builder = builder
-        self.at = 0
-        self.rules: dict[str, int] = {}
-        self.defined: set[str] = set()
-        self.used_at: dict[str, int] = {}
 
-    def run(self, start: str) -> int:
-        self.skip(newlines=True)
-        while self.at < len(self.text):
-            self.definition()
-            self.skip(newlines=True)
-        for name, place in self.used_at.items():
-            if name not in self.defined:
-                self.refuse(f"rule {name!r} is used but never defined", place)
-        if start not in self.defined:
-            self.refuse(f"there is no rule {start!r} to start with", 0)
-        return self.builder.call(self.rules[start])
+@dataclass(frozen=True, slots=True)
+class ReadGrammar:
+    """A grammar text: `key` names its content, `lower` makes the expression of a rule out of it,
+    given those of the rules that the text does not define itself."""
 
-    def refuse(self, reason: str, at: int | None = None) -> NoReturn:
-        place = self.at if at is None else at
-        line = self.text.count("\n", 0, place) + 1
-        column = place - self.text.rfind("\n", 0, place)
-        raise GrammarError(reason, f"{line}:{column}")
+    key: tuple[str, ...]
+    lower: Lower = field(compare=False)
 
-    def skip(self, *, newlines: bool) -> None:
-        """Skip blanks and comments; past the end of the line only where the rule can go on."""
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            elif char in " \t" or (newlines and char in "\r\n"):
-                self.at += 1
-            else:
-                return
 
-    def take(self, expected: str) -> bool:
-        if not self.text.startswith(expected, self.at):
-            return False
-        self.at += len(expected)
-        return True
+def read_grammar(
+    text: str | Path, format: GrammarFormat | None, given: frozenset[str] = frozenset()
+) -> ReadGrammar:
+    """The text, its format settled and its imports read; `given` are the rules that it may use
+    without a definition. Raises GrammarError."""
+    folder = None
+    if isinstance(text, Path):
+        format = format or _format_of(text)
+        folder = text.parent
+        text = _read(text)
+    format = format or "gbnf"
+    if format not in get_args(GrammarFormat):
+        raise GrammarError(f"unknown grammar format {format!r}; known: 'gbnf', 'lark'")
+    check_length(text, "grammar")
+    content = text
+    if format == "gbnf":
+        return ReadGrammar(
+            ("gbnf", content),
+            lambda builder, _, start, rules: lower_gbnf(content, builder, start, rules),
+        )
+    if folder is None:
+        return ReadGrammar(
+            ("lark", content), lambda *args: LarkGrammar(content, None, given).lower(*args)
+        )
+    grammar = LarkGrammar(content, folder, given)
+    return ReadGrammar(("lark", content, *grammar.texts), grammar.lower)
 
-    def name(self) -> str:
-        begin = self.at
-        while self.at < len(self.text) and self.text[self.at] in _NAME:
-            self.at += 1
-        if begin == self.at:
-            self.refuse("expected a rule's name")
-        return self.text[begin : self.at]
 
-    def rule(self, name: str) -> int:
-        if name not in self.rules:
-            self.rules[name] = self.builder.rule(name)
-        return self.rules[name]
+def _format_of(path: Path) -> GrammarFormat:
+    known: dict[str, GrammarFormat] = {".gbnf": "gbnf", ".lark": "lark"}
+    if path.suffix not in known:
+        raise GrammarError(f"cannot tell the format of {path.name!r}; name it .gbnf or .lark")
+    return known[path.suffix]
 
-    def definition(self) -> None:
-        begin = self.at
-        name = self.name()
-        self.skip(newlines=False)
-        if not self.take("::="):
-            self.refuse("expected '::=' after the rule's name")
-        if name in self.defined:
-            self.refuse(f"rule {name!r} is defined twice", begin)
-        self.defined.add(name)
-        self.skip(newlines=True)
-        self.builder.define(self.rule(name), self.either(nested=False))
-        if self.at < len(self.text) and self.text[self.at] not in "\r\n":
-            self.refuse(f"unexpected {self.text[self.at]!r}")
 
-    def either(self, *, nested: bool) -> int:
-        parts = [self.concat(nested=nested)]
-        while self.take("|"):
-            self.skip(newlines=True)
-            parts.append(self.concat(nested=nested))
-        return parts[0] if len(parts) == 1 else self.builder.choice(parts)
-
-    def concat(self, *, nested: bool) -> int:
-        parts: list[int] = []
-        while self.at < len(self.text) and self.text[self.at] not in "|)\r\n":
-            parts.append(self.repeated(nested=nested))
-            self.skip(newlines=nested)
-        return parts[0] if len(parts) == 1 else self.builder.sequence(parts)
-
-    def repeated(self, *, nested: bool) -> int:
-        part = self.atom()
-        while True:
-            self.skip(newlines=nested)
-            if self.take("*"):
-                part = self.builder.repeat(part, 0, -1)
-            elif self.take("+"):
-                part = self.builder.repeat(part, 1, -1)
-            elif self.take("?"):
-                part = self.builder.repeat(part, 0, 1)
-            elif self.at < len(self.text) and self.text[self.at] == "{":
-                part = self.builder.repeat(part, *self.braces())
-            else:
-                return part
-
-    def braces(self) -> tuple[int, int]:
-        begin = self.at
-        end = self.text.find("}", begin)
-        low, comma, high = self.text[begin + 1 : max(end, begin)].partition(",")
-        low, high = low.strip(), high.strip()
-        if end < 0 or not low.isdecimal() or (high and not high.isdecimal()):
-            self.refuse("a repetition is {m}, {m,} or {m,n}", begin)
-        first = int(low)
-        last = (int(high) if high else -1) if comma else first
-        if 0 <= last < first:
-            self.refuse("a repetition whose maximum is below its minimum", begin)
-        if max(first, last) > _MAX_COUNT:
-            self.refuse(f"a repetition of more than {_MAX_COUNT}", begin)
-        self.at = end + 1
-        return first, last
-
-    def atom(self) -> int:
-        begin = self.at
-        if self.take('"'):
-            return self.builder.literal(self.literal(begin).encode())
-        if self.take("["):
-            return self.builder.characters(self.char_set(begin), Spelling.UTF8)
-        if self.take("."):
-            return self.builder.characters(characters.ANY, Spelling.UTF8)
-        if self.take("("):
-            self.skip(newlines=True)
-            inner = self.either(nested=True)
-            if not self.take(")"):
-                self.refuse("a group is not closed", begin)
-            return inner
-        if self.text[begin] not in _NAME:
-            self.refuse(f"unexpected {self.text[begin]!r}")
-        name = self.name()
-        self.used_at.setdefault(name, begin)
-        return self.builder.call(self.rule(name))
-
-    def literal(self, begin: int) -> str:
-        found = ""
-        while not self.take('"'):
-            if self.at >= len(self.text) or self.text[self.at] == "\n":
-                self.refuse("a literal is not closed", begin)
-            found += chr(self.character())
-        return found
-
-    def character(self) -> int:
-        """One character or escape of a literal or a set, never half of a surrogate pair."""
-        begin = self.at
-        char = self.text[self.at]
-        self.at += 1
-        if char != "\\":
-            return ord(char)
-        letter = self.text[self.at : self.at + 1]
-        self.at += 1
-        if letter and letter in _ESCAPES:
-            return _ESCAPES[letter]
-        length = _HEX_LENGTH.get(letter)
-        digits = self.text[self.at : self.at + (length or 0)]
-        if (
-            length is None
-            or len(digits) < length
-            or not set(digits) <= set("0123456789abcdefABCDEF")
-        ):
-            self.refuse(f"unknown escape \\{letter}", begin)
-        self.at += length
-        code = int(digits, 16)
-        if code > characters.LAST or 0xD800 <= code <= 0xDFFF:
-            self.refuse("an escape that is no character", begin)
-        return code
-
-    def char_set(self, begin: int) -> Ranges:
-        negated = self.take("^")
-        ranges: list[tuple[int, int]] = []
-        while not self.take("]"):
-            if self.at >= len(self.text) or self.text[self.at] == "\n":
-                self.refuse("brackets are not closed", begin)
-            low = high = self.character()
-            if (
-                self.text[self.at : self.at + 1] == "-"
-                and self.text[self.at + 1 : self.at + 2] != "]"
-            ):
-                self.at += 1
-                if self.at >= len(self.text):
-                    self.refuse("brackets are not closed", begin)
-                high = self.character()
-            if high < low:
-                self.refuse("a range that runs backwards", begin)
-            ranges.append((low, high))
-        found = characters.union(ranges)
-        return characters.negate(found) if negated else found
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GrammarError(f"cannot read the grammar {str(path)!r}: {error}") from None

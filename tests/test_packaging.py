@@ -49,7 +49,8 @@ def test_the_wheel_holds_one_package_and_every_part(wheel: Path) -> None:
     modules = {
         f"sglite/{path.relative_to(ROOT).as_posix()}".replace("sglite/sglite/", "sglite/")
         for folder in ("sglite", "runtime", "kernels", "grammars")
-        for path in (ROOT / folder).rglob("*.py")
+        for kind in ("*.py", "*.lark", "*.gbnf")
+        for path in (ROOT / folder).rglob(kind)
     }
     assert modules <= set(names)
     assert "sglite/py.typed" in names

@@ -15,6 +15,7 @@
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
+#include "text_machine.h"
 #include "vocabulary.h"
 
 namespace nb = nanobind;
@@ -34,6 +35,21 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
+// The arguments of the Python exception are the reason and the place.
+void bind_refused(nb::module_& m) {
+    nb::object type = nb::exception<sglite::Refused>(m, "Refused");
+    nb::register_exception_translator(
+        [](const std::exception_ptr& thrown, void* type) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const sglite::Refused& refused) {
+                const nb::tuple arguments = nb::make_tuple(refused.what(), refused.pointer);
+                PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
+            }
+        },
+        type.ptr());
+}
+
 }  // namespace
 
 namespace sglite {
@@ -46,16 +62,7 @@ NB_MODULE(_native, m) {
     // A model in use when the interpreter ends is no leak that a user should hear of.
     nanobind::set_leak_warnings(false);
     m.doc() = "Token trie, networks over bytes, masks: the native part of sglite.grammars.";
-    // Its arguments are the reason and the place.
-    static const nb::object refused = nb::exception<sglite::Refused>(m, "Refused");
-    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const sglite::Refused& error) {
-            const nb::tuple arguments = nb::make_tuple(error.what(), error.pointer);
-            PyErr_SetObject(refused.ptr(), arguments.ptr());
-        }
-    });
+    bind_refused(m);
 
     sglite::bind_vocabulary(m);
     sglite::bind_schema(m);
@@ -84,21 +91,42 @@ NB_MODULE(_native, m) {
             },
             "states"_a, "start"_a, "accepting"_a, "edges"_a, "spelling"_a)
         .def("free_order", &Builder::free_order, "items"_a, "extra"_a, "separator"_a, "close"_a)
+        .def(
+            "embed", [](Builder& b, const Grammar& grammar) { return b.embed(grammar.machines()); },
+            "grammar"_a)
         .def("rule", &Builder::rule, "name"_a)
         .def("call", &Builder::call, "rule"_a)
         .def("define", &Builder::define, "rule"_a, "body"_a)
         .def(
             "build",
-            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary,
-               bool check_bytes) {
+            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary, bool check_bytes,
+               size_t most_edges) {
                 const nb::gil_scoped_release released;
-                auto make = sglite::network_machines(b.lay_out(root), *vocabulary, check_bytes);
+                auto make =
+                    sglite::network_machines(b.lay_out(root, most_edges), *vocabulary, check_bytes);
                 return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
             },
-            "root"_a, "vocabulary"_a, "check_bytes"_a);
+            "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
     sglite::bind_goals(m);
     sglite::bind_languages(m);
     sglite::bind_matcher(m);
+    m.def(
+        "compile_pattern",
+        [](const nb::bytes& pattern, bool search, bool ecma,
+           std::shared_ptr<Vocabulary> vocabulary) {
+            const std::string_view text = view(pattern);
+            const nb::gil_scoped_release released;
+            auto tree = std::make_shared<const sglite::text::Regex>(sglite::text::parse(
+                text, ecma ? sglite::text::Dialect::kEcma : sglite::text::Dialect::kPython));
+            auto make = sglite::text_machines(
+                [tree, search](sglite::text::Languages& languages) {
+                    return languages.regex(*tree, search);
+                },
+                *vocabulary);
+            return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+        },
+        "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
+
     sglite::bind_text(m);
 }

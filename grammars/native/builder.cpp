@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace sglite {
-namespace {
-
-constexpr size_t kMaxEdges = 20'000'000;
-
-}  // namespace
-
 int Builder::add(Expression expression) {
     expressions_.push_back(std::move(expression));
     return static_cast<int>(expressions_.size()) - 1;
@@ -90,6 +84,25 @@ int Builder::free_order(const std::vector<std::pair<int, bool>>& items, int extr
     return add(std::move(e));
 }
 
+int Builder::embed(MakeMachine make) {
+    const std::unique_ptr<Machine> machine = make();
+    const Position start = machine->start();
+    Expression e{Kind::kMachine};
+    e.start = static_cast<int>(machines_.size());
+    e.can_be_empty = machine->complete(start);
+    int32_t cost = machine->cost(start);
+    if (e.can_be_empty) {
+        cost = kUnreachable;
+        for (int byte = 0; byte < 256; ++byte) {
+            Position at = start;
+            if (!machine->step(at, static_cast<uint8_t>(byte))) continue;
+            cost = std::min(cost, add_cost(1, machine->cost(at)));
+        }
+    }
+    machines_.push_back({std::move(make), cost});
+    return add(std::move(e));
+}
+
 int Builder::rule(std::string name) {
     bodies_.push_back(-1);
     names_.push_back(std::move(name));
@@ -116,13 +129,16 @@ void Builder::define(int rule, int body) {
 // or out of `to` (unless they are the same node), so alternatives may share both.
 class Builder::Layout {
   public:
-    explicit Layout(const Builder& builder) : builder_(builder) {}
+    Layout(const Builder& builder, size_t most_edges)
+        : builder_(builder), most_edges_(most_edges) {}
 
     Network run(int root) {
         network_.rules.resize(builder_.bodies_.size());
         for (size_t i = 0; i < builder_.bodies_.size(); ++i) {
             network_.rules[i] = {node(), node(), builder_.names_[i]};
         }
+        network_.machines = builder_.machines_;
+        machine_rules_.assign(builder_.machines_.size(), -1);
         const int32_t root_rule = wrap(root);
         for (size_t i = 0; i < builder_.bodies_.size(); ++i) {
             if (builder_.bodies_[i] < 0) {
@@ -130,7 +146,9 @@ class Builder::Layout {
             }
             lay(builder_.bodies_[i], network_.rules[i].start, network_.rules[i].exit);
         }
-        for (const Rule& rule : network_.rules) network_.nodes[rule.exit].is_exit = true;
+        for (const Rule& rule : network_.rules) {
+            if (rule.exit >= 0) network_.nodes[rule.exit].is_exit = true;
+        }
         network_.root = root_rule;
         return std::move(network_);
     }
@@ -143,8 +161,8 @@ class Builder::Layout {
     }
 
     void count_edge() {
-        if (++edges_ > kMaxEdges) {
-            throw Refused("the grammar is too large: more than " + std::to_string(kMaxEdges) +
+        if (++edges_ > most_edges_) {
+            throw Refused("the grammar is too large: more than " + std::to_string(most_edges_) +
                           " edges; shorten its repetitions");
         }
     }
@@ -311,6 +329,20 @@ class Builder::Layout {
         call(from, frame, to);
     }
 
+    int32_t machine_rule(int id) {
+        if (machine_rules_[id] < 0) {
+            const int32_t outer = std::exchange(object_, -1);
+            Embedded& machine = network_.machines[id];
+            machine.start = node();
+            machine.inside = node();
+            network_.nodes[machine.start].machine = network_.nodes[machine.inside].machine = id;
+            network_.rules.push_back({machine.start, -1, {}});
+            machine_rules_[id] = static_cast<int32_t>(network_.rules.size()) - 1;
+            object_ = outer;
+        }
+        return machine_rules_[id];
+    }
+
     void lay(int id, int32_t from, int32_t to) {
         const Expression& e = builder_.expressions_[id];
         switch (e.kind) {
@@ -348,6 +380,9 @@ class Builder::Layout {
                 return lay_automaton(e, from, to);
             case Kind::kFreeOrder:
                 return lay_free_order(e, from, to);
+            case Kind::kMachine:
+                if (e.can_be_empty) link(from, to);
+                return call(from, machine_rule(e.start), to);
             case Kind::kCall:
                 return call(from, e.start, to);
         }
@@ -355,10 +390,14 @@ class Builder::Layout {
 
     const Builder& builder_;
     Network network_;
+    const size_t most_edges_;
     size_t edges_ = 0;
+    std::vector<int32_t> machine_rules_;  // per machine, or -1
     int32_t object_ = -1;
 };
 
-Network Builder::lay_out(int root) const { return Layout(*this).run(check(root)); }
+Network Builder::lay_out(int root, size_t most_edges) const {
+    return Layout(*this, most_edges).run(check(root));
+}
 
 }  // namespace sglite

@@ -29,12 +29,15 @@ class Builder {
     int free_order(const std::vector<std::pair<int, bool>>& items, int extra, int separator,
                    int close);
 
+    // What a machine of its own matches. Throws Refused where the machine does.
+    int embed(MakeMachine make);
+
     int rule(std::string name);  // declares a rule, to be defined later
     int call(int rule);          // the expression that stands for it
     void define(int rule, int body);
 
-    // Throws Refused where a rule lacks a definition or the network grows beyond the limit.
-    Network lay_out(int root) const;
+    // Throws Refused where a rule lacks a definition or the network grows beyond `most_edges`.
+    Network lay_out(int root, size_t most_edges) const;
 
   private:
     enum class Kind {
@@ -46,6 +49,7 @@ class Builder {
         kRepeat,
         kAutomaton,
         kFreeOrder,
+        kMachine,
         kCall
     };
     struct Expression {
@@ -54,7 +58,8 @@ class Builder {
         std::string bytes{};
         int min = 0, max = 0;
         int fragment = -1;
-        int start = 0;
+        int start = 0;  // or the number of the rule, or of the machine
+        bool can_be_empty = false;
         std::vector<std::array<int, 3>> edges{};  // automaton: from, to, fragment
         std::vector<bool> required{};
     };
@@ -67,6 +72,7 @@ class Builder {
     std::vector<Expression> expressions_;
     std::vector<int> bodies_;  // per rule
     std::vector<std::string> names_;
+    std::vector<Embedded> machines_;
     std::vector<Fragment> fragments_;
     std::map<std::pair<Ranges, Spelling>, int> fragment_ids_;
 };

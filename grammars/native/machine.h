@@ -33,7 +33,6 @@ struct PositionHash {
 // The tokens that may come next.
 struct Mask {
     std::vector<uint32_t> bits;  // [mask_words], without the eos ids
-    int32_t count = 0;           // of the bits
     // No allowed token leads to a greater bound on the tokens to finish than this, from the
     // position that the mask was found for; kUnreachable where that is not known.
     int32_t highest = 0;

@@ -1,6 +1,5 @@
 // The token masks of States: walks of the token trie, shared between states as far as they agree.
 #include <algorithm>
-#include <bit>
 
 #include "states.h"
 #include "walk.h"
@@ -112,17 +111,26 @@ const States::Base& States::base(StateId state) {
 }
 
 StateId States::alike(StateId state) {
+    Position at;
+    if (Machine* machine = sole_machine(state, at)) {
+        const Stack stack = stacks_[states_[state].stacks[0]];
+        at = machine->alike(at);
+        const int32_t k = network_.nodes[stack.node].machine;
+        const int32_t inside = network_.machines[k].inside;
+        return intern({this->stack(inside, position(k, at), kBottom)}, machine->complete(at));
+    }
     const StateId like = resolve_likeness(state);
     const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
     return far ? like : state;
 }
 
 void States::find_mask(StateId state, Mask& mask) {
+    Position at;
+    if (Machine* machine = sole_machine(state, at)) return machine->find_mask(at, mask);
     Base found;
     found.mask = std::move(mask);
     find(state, found);  // there are no exits: only open states leave their frame
     mask = std::move(found.mask);
-    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
 }
 
 }  // namespace sglite

@@ -28,6 +28,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     // Throws Refused for a prefix that the vocabulary cannot spell byte by byte.
     Matcher matcher(std::string_view prefix);
     const Vocabulary& vocabulary() const { return *vocabulary_; }
+    // Its machine, to stand inside of another one for the same vocabulary.
+    const MakeMachine& machines() const { return make_; }
 
     // Whether some thread does what may take long.
     bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }

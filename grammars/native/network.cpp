@@ -1,10 +1,12 @@
 #include "network.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <bitset>
 #include <numeric>
-#include <set>
 #include <utility>
+
+#include "left_recursion.h"
+#include "writable.h"
 
 namespace sglite {
 namespace {
@@ -31,24 +33,10 @@ void skip_links(Network& network) {
     for (Rule& rule : network.rules) rule.start = last(rule.start);
 }
 
-std::string byte_name(int value) {
-    char name[16];
-    const bool printable = value > 0x20 && value < 0x7F;
-    std::snprintf(name, sizeof name, printable ? "0x%02X (%c)" : "0x%02X", value, value);
-    return name;
-}
-
-bool is_plain(int value) {
-    return (value >= 0x20 && value < 0x7F) || value == '\t' || value == '\n' || value == '\r';
-}
-
 // Takes the bytes that no token holds out of all edges, and returns one that was used, or -1.
 int drop_unwritable(Network& network, const Vocabulary& vocabulary) {
-    bool barred[256];
-    for (int value = 0; value < 256; ++value) {
-        barred[value] = vocabulary.is_unwritable(static_cast<uint8_t>(value)) && !is_plain(value);
-    }
-    if (std::none_of(barred, barred + 256, [](bool b) { return b; })) return -1;
+    const std::bitset<256> barred = barred_bytes(vocabulary);
+    if (barred.none()) return -1;
     int used = -1;
     for (Node& node : network.nodes) {
         std::vector<ByteEdge> kept;
@@ -126,6 +114,7 @@ int32_t cost_of(const Network& network, int32_t at, const std::vector<int32_t>& 
         }
         return total;
     }
+    if (node.machine >= 0) return network.machines[node.machine].cost;
     int32_t best = node.is_exit ? 0 : kUnreachable;
     if (node.all_taken >= 0) best = std::min(best, cost(node.all_taken));
     for (const int32_t to : node.empty) best = std::min(best, cost(to));
@@ -193,7 +182,7 @@ void compute_costs(Network& network, const Trie& trie) {
     std::vector<int32_t> todo;
     std::vector<bool> waiting(count, false);
     for (int32_t at = 0; at < count; ++at) {
-        if (network.nodes[at].is_exit) todo.push_back(at);
+        if (network.nodes[at].is_exit || network.nodes[at].machine >= 0) todo.push_back(at);
     }
     while (!todo.empty()) {
         std::vector<int32_t> round = std::exchange(todo, {});
@@ -261,72 +250,73 @@ std::vector<bool> reachable(const Network& network) {
     return seen;
 }
 
-// The rules that a match of `rule` can begin with, before any byte.
-std::vector<int32_t> beginnings(const Network& network, int32_t rule) {
-    std::set<int32_t> seen{network.rules[rule].start};
-    std::vector<int32_t> todo{network.rules[rule].start}, found;
-    const auto visit = [&](int32_t node) {
-        if (node >= 0 && seen.insert(node).second) todo.push_back(node);
+// Gives every living rule a rank above those of the rules that can begin with it.
+void rank_rules(Network& network, const std::vector<bool>& alive) {
+    struct Frame {
+        int32_t rule;
+        std::vector<int32_t> nodes;  // reached without a byte
+        size_t node = 0, call = 0;
     };
-    while (!todo.empty()) {
-        const Node& node = network.nodes[todo.back()];
-        todo.pop_back();
-        for (const int32_t to : node.empty) visit(to);
-        for (const TakeKey& take : node.takes) visit(take.to);
-        visit(node.all_taken);
-        for (const Call& call : node.calls) {
-            found.push_back(call.rule);
-            if (network.nodes[network.rules[call.rule].start].cost == 0) visit(call.then);
-        }
-    }
-    return found;
-}
-
-void refuse_left_recursion(const Network& network, const std::vector<bool>& alive) {
     const auto count = static_cast<int32_t>(network.rules.size());
-    std::vector<std::vector<int32_t>> next(count), before(count);
-    std::vector<size_t> open(count, 0);
-    std::vector<int32_t> done;
-    for (int32_t rule = 0; rule < count; ++rule) {
-        if (alive[network.rules[rule].start]) next[rule] = beginnings(network, rule);
-        open[rule] = next[rule].size();
-        for (const int32_t begun : next[rule]) before[begun].push_back(rule);
-        if (open[rule] == 0) done.push_back(rule);
-    }
-    while (!done.empty()) {
-        const int32_t rule = done.back();
-        done.pop_back();
-        for (const int32_t user : before[rule]) {
-            if (--open[user] == 0) done.push_back(user);
+    const auto can_be_empty = [&](int32_t rule) {
+        return network.nodes[network.rules[rule].start].cost == 0;
+    };
+    std::vector<int32_t> seen(network.nodes.size(), -1);
+    std::vector<bool> entered(count, false);
+    std::vector<Frame> path;
+    int32_t rank = count;
+    const auto enter = [&](int32_t rule) {
+        entered[rule] = true;
+        std::vector<int32_t> found;
+        const auto visit = [&](int32_t node) {
+            if (node < 0 || seen[node] == rule) return;
+            seen[node] = rule;
+            found.push_back(node);
+        };
+        visit(network.rules[rule].start);
+        for (size_t i = 0; i < found.size(); ++i) {
+            const Node& node = network.nodes[found[i]];
+            for (const int32_t to : node.empty) visit(to);
+            for (const TakeKey& take : node.takes) visit(take.to);
+            visit(node.all_taken);
+            for (const Call& call : node.calls) {
+                if (can_be_empty(call.rule)) visit(call.then);
+            }
+        }
+        path.push_back({rule, std::move(found)});
+    };
+    for (int32_t root = 0; root < count; ++root) {
+        if (entered[root] || !alive[network.rules[root].start]) continue;
+        enter(root);
+        while (!path.empty()) {
+            Frame& top = path.back();
+            if (top.node == top.nodes.size()) {
+                network.rules[top.rule].rank = rank--;
+                path.pop_back();
+                continue;
+            }
+            const std::vector<Call>& calls = network.nodes[top.nodes[top.node]].calls;
+            if (top.call == calls.size()) {
+                ++top.node;
+                top.call = 0;
+                continue;
+            }
+            const int32_t begun = calls[top.call++].rule;
+            if (!entered[begun]) enter(begun);
         }
     }
-    auto at = static_cast<int32_t>(
-        std::find_if(open.begin(), open.end(), [](size_t n) { return n > 0; }) - open.begin());
-    if (at == count) return;
-    // Every step stays among rules that lead into a cycle, and every cycle has a named rule.
-    for (int32_t steps = 0; steps < count || network.rules[at].name.empty(); ++steps) {
-        at = *std::find_if(next[at].begin(), next[at].end(),
-                           [&](int32_t rule) { return open[rule] > 0; });
-    }
-    throw Refused("rule '" + network.rules[at].name +
-                  "' is left-recursive: it can begin with itself before reading anything; "
-                  "write it with a repetition instead");
 }
 
 void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
                         const std::vector<bool>& alive) {
-    bool used[256] = {};
+    std::bitset<256> used;
     for (size_t at = 0; at < network.nodes.size(); ++at) {
         if (!alive[at]) continue;
         for (const ByteEdge& edge : network.nodes[at].bytes) {
             for (int value = edge.bytes.low; value <= edge.bytes.high; ++value) used[value] = true;
         }
     }
-    for (int value = 0; value < 256; ++value) {
-        if (!used[value] || vocabulary.has_single_byte(static_cast<uint8_t>(value))) continue;
-        throw Refused("the vocabulary has no token for the single byte " + byte_name(value) +
-                      ", which the grammar can use; exact constraints need one");
-    }
+    sglite::check_single_bytes(vocabulary, used);
 }
 
 }  // namespace
@@ -338,17 +328,16 @@ int32_t Network::key_cost(const FreeObject& object, size_t key) const {
 
 void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     const int unwritable = check_bytes ? drop_unwritable(network, vocabulary) : -1;
+    remove_left_recursion(network);
     skip_links(network);
     compute_costs(network, vocabulary.trie());
     if (network.nodes[network.rules[network.root].start].cost >= kUnreachable) {
-        if (unwritable < 0) throw Refused("nothing can match");
-        throw Refused("nothing can match that the vocabulary can write: it has no token for byte " +
-                      byte_name(unwritable));
+        refuse_empty(unwritable);
     }
     drop_dead(network);
     check_likeness(network);
     const std::vector<bool> alive = reachable(network);
-    refuse_left_recursion(network, alive);
+    rank_rules(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);
 }
 

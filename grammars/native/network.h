@@ -2,8 +2,8 @@
 //
 // Every rule is a small nondeterministic automaton: byte edges, empty edges, calls of other rules
 // and, in objects with free key order, edges that take a key. A matcher's position is a set of
-// stacks of nodes (see states.h). Only live nodes are kept: from each node the end of its rule
-// can be reached.
+// stacks of nodes (see states.h). Machines of other kinds can stand in place of rules. Only live
+// nodes are kept: from each node the end of its rule can be reached.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "characters.h"
+#include "machine.h"
 #include "refused.h"
 #include "vocabulary.h"
 
@@ -46,12 +47,14 @@ struct Node {
     int32_t like = -1;
     int32_t like_for = 0;
     bool is_exit = false;
+    int32_t machine = -1;  // for the two nodes of an embedded machine
 };
 
 struct Rule {
     int32_t start = -1;
-    int32_t exit = -1;
+    int32_t exit = -1;   // none in the rule of an embedded machine
     std::string name{};  // empty for rules that the layout made
+    int32_t rank = 0;    // greater than those of the rules that can begin with it
 };
 
 // An object with free key order: `first` is the node before any key, `later` after at least one.
@@ -68,19 +71,30 @@ struct Copies {
     int32_t begin, end;
 };
 
+// A machine of its own, called like a rule. The rule has a node for its start and one for any
+// later position; where the machine is complete, the rule is done. It matches no empty text: where
+// the machine does, the layout has an empty edge past the call.
+struct Embedded {
+    MakeMachine make;
+    int32_t cost;  // of the matches that are not empty, kUnreachable if there are none
+    int32_t start = -1;
+    int32_t inside = -1;
+};
+
 struct Network {
     std::vector<Node> nodes;
     std::vector<Copies> copies;
     std::vector<Rule> rules;
     std::vector<FreeObject> objects;
+    std::vector<Embedded> machines;
     int32_t root = 0;
 
     // Tokens that a key still missing adds to the cost of a frame of `object`.
     int32_t key_cost(const FreeObject& object, size_t key) const;
 };
 
-// Computes the costs, drops what is dead, and checks the promises: some text matches, no rule
-// begins with itself, and, with `check_bytes`, every byte of a match is a token of its own.
+// Takes out left recursion, computes the costs, drops what is dead, and checks the promises: some
+// text matches and, with `check_bytes`, every byte of a match is a token of its own.
 // Texts with bytes that the tokeniser cannot write at all (control characters and parts of rare
 // characters that occur in no token) are no part of the language; for printable ASCII and
 // whitespace that is an error as well. Throws Refused.

@@ -10,9 +10,24 @@ namespace sglite {
 namespace {
 
 constexpr size_t kMaskMemory = 64 << 20;
-constexpr int32_t kMostIds = 48;  // above, setting single bits takes longer than copying all
-constexpr int32_t kUnknownCost = -1;
-constexpr int16_t kNoByte = -1, kUnknownByte = -2;
+constexpr size_t kMostIds = 64;  // above, setting single bits takes longer than copying all
+
+// Appends the ids of the bits, unless these are more than `most`. False then.
+bool list_ids(std::span<const uint32_t> bits, size_t most, std::vector<int32_t>& ids) {
+    constexpr size_t kRun = 16;  // mostly there is nothing in so many words
+    for (size_t begin = 0; begin < bits.size(); begin += kRun) {
+        const size_t end = std::min(begin + kRun, bits.size());
+        uint32_t any = 0;
+        for (size_t word = begin; word < end; ++word) any |= bits[word];
+        for (size_t word = begin; any != 0 && word < end; ++word) {
+            for (uint32_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+                if (ids.size() == most) return false;
+                ids.push_back(static_cast<int32_t>(32 * word) + std::countr_zero(rest));
+            }
+        }
+    }
+    return true;
+}
 
 }  // namespace
 
@@ -50,7 +65,9 @@ PlaceId Places::intern(const Cursor& cursor) {
     const auto id = static_cast<PlaceId>(places_.size());
     table_[slot] = id;
     const bool complete = cursor.prefix < 0 && machine_->complete(cursor.at);
-    places_.push_back({cursor, nullptr, kUnknownCost, kUnknownByte, complete});
+    Place& made = places_.emplace_back();
+    made.cursor = cursor;
+    made.complete = complete;
     if (2 * places_.size() > table_.size()) grow();
     return id;
 }
@@ -105,7 +122,7 @@ bool Places::can_go_on(PlaceId place) {
 
 int32_t Places::cost(PlaceId place) {
     Place& at = places_[place];
-    if (at.cost == kUnknownCost) at.cost = cost_of(at.cursor);
+    if (at.cost == kUnknown) at.cost = cost_of(at.cursor);
     return at.cost;
 }
 
@@ -116,7 +133,6 @@ void Places::find_in_prefix(const Cursor& cursor, Mask& mask) {
         [&](uint32_t node, const Cursor& at) {
             set_bits(trie, node, mask.bits.data());
             mask.highest = std::max(mask.highest, cost_of(at));
-            mask.count += static_cast<int32_t>(trie.at(node).size());
             return true;
         });
 }
@@ -139,7 +155,9 @@ Places::Kept& Places::mask_of(PlaceId place) {
     if (Kept* const known = known_mask(place)) return *known;
     Cursor key = places_[place].cursor;
     Mask mask;
-    mask.bits.resize(vocabulary_.mask_words(), 0);
+    mask.bits = std::move(scratch_);
+    if (mask.bits.empty()) mask.bits.resize(vocabulary_.mask_words(), 0);
+    scratch_.clear();
     if (key.prefix < 0) {
         machine_->find_mask(key.at, mask);
         key.at = machine_->alike(key.at);
@@ -147,22 +165,30 @@ Places::Kept& Places::mask_of(PlaceId place) {
         find_in_prefix(key, mask);
     }
     auto kept = std::make_unique<Kept>();
-    kept->count = mask.count;
+    kept->count = kUnknown;
     kept->rise = mask.highest >= kUnreachable ? kUnreachable : mask.highest - cost(place);
     kept->used = ++clock_;
-    if (mask.count <= kMostIds) {
-        for (size_t word = 0; word < mask.bits.size(); ++word) {
-            for (uint32_t rest = mask.bits[word]; rest != 0; rest &= rest - 1) {
-                kept->ids.push_back(static_cast<int32_t>(32 * word) + std::countr_zero(rest));
-            }
-        }
+    if (list_ids(mask.bits, kMostIds, kept->ids)) {
+        kept->count = static_cast<int32_t>(kept->ids.size());
+        for (const int32_t id : kept->ids) mask.bits[id >> 5] = 0;
+        scratch_ = std::move(mask.bits);
     } else {
+        kept->ids = {};
         kept->bits = std::move(mask.bits);
     }
     if (mask_memory_ > kMaskMemory) evict();
     mask_memory_ += memory_of(*kept);
     places_[place].mask = kept.get();
     return *(masks_[key] = std::move(kept));
+}
+
+int32_t Places::count(PlaceId place) {
+    Kept& kept = mask_of(place);
+    if (kept.count == kUnknown) {
+        kept.count = 0;
+        for (const uint32_t word : kept.bits) kept.count += std::popcount(word);
+    }
+    return kept.count;
 }
 
 size_t Places::memory_of(const Kept& kept) const {
@@ -185,12 +211,17 @@ void Places::evict() {
     });
 }
 
-bool Places::within(PlaceId place, const Kept& kept, int32_t budget) {
-    if (budget < 0 || budget > machine_->farthest()) return true;
-    return budget > add_cost(kept.rise, cost(place));
+// Whether every token of the mask keeps the bound below the budget. Where that is not known yet,
+// false.
+bool Places::all_within(PlaceId place, const Kept& kept, int32_t budget) {
+    if (budget < 0) return true;
+    const Place& at = places_[place];
+    if (at.highest != kUnknown) return budget > at.highest;
+    if (kept.rise < kUnreachable) return budget > add_cost(cost(place), kept.rise);
+    return budget > machine_->farthest();
 }
 
-void Places::write(Kept& kept, std::span<uint32_t> mask) {
+void Places::write(const Kept& kept, std::span<uint32_t> mask) {
     if (kept.bits.empty()) {
         std::memset(mask.data(), 0, mask.size_bytes());
         for (const int32_t id : kept.ids) mask[id >> 5] |= 1u << (id & 31);
@@ -200,35 +231,42 @@ void Places::write(Kept& kept, std::span<uint32_t> mask) {
 }
 
 bool Places::fill_known(PlaceId place, std::span<uint32_t> mask, int32_t budget) {
-    Kept* const kept = known_mask(place);
-    if (kept == nullptr || !within(place, *kept, budget)) return false;
+    const Kept* const kept = known_mask(place);
+    if (kept == nullptr || !all_within(place, *kept, budget)) return false;
     write(*kept, mask);
     return true;
 }
 
 void Places::fill(PlaceId place, std::span<uint32_t> mask, int32_t budget) {
-    Kept& kept = mask_of(place);
-    if (within(place, kept, budget)) return write(kept, mask);
+    const Kept& kept = mask_of(place);
+    if (all_within(place, kept, budget)) return write(kept, mask);
+    fill_within(place, mask, budget);
+}
+
+// Looks at the bound behind every token, and so finds the greatest for the next time.
+void Places::fill_within(PlaceId place, std::span<uint32_t> mask, int32_t budget) {
     std::memset(mask.data(), 0, mask.size_bytes());
     const Trie& trie = vocabulary_.trie();
     // In free text most tokens lead back to one position.
     Cursor last = places_[place].cursor;
-    bool allowed = cost(place) < budget;
+    int32_t then = cost(place), highest = 0;
     walk(
         trie, 0, last, [&](Cursor& at, uint8_t byte) { return step(at, byte); },
         [&](uint32_t node, const Cursor& at) {
             if (!(at == last)) {
                 last = at;
-                allowed = cost_of(at) < budget;
+                then = cost_of(at);
             }
-            if (allowed) set_bits(trie, node, mask.data());
+            highest = std::max(highest, then);
+            if (then < budget) set_bits(trie, node, mask.data());
             return true;
         });
+    places_[place].highest = highest;
 }
 
 int Places::forced_byte(PlaceId place) {
     Place& at = places_[place];
-    if (at.forced != kUnknownByte) return at.forced;
+    if (at.forced != kUnknown) return at.forced;
     at.forced = kNoByte;
     if (at.complete) return at.forced;
     for (int value = 0; value < 256; ++value) {

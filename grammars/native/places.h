@@ -35,7 +35,7 @@ class Places {
     // Upper bound on the tokens to a match; from 1 up, some token lowers it.
     int32_t cost(PlaceId place);
     // How many text ids may follow.
-    int32_t count(PlaceId place) { return mask_of(place).count; }
+    int32_t count(PlaceId place);
     // Writes the text ids that may follow; with `budget` >= 0 those after which the bound is below
     // it.
     void fill(PlaceId place, std::span<uint32_t> mask, int32_t budget);
@@ -51,6 +51,8 @@ class Places {
     size_t memory() const;
 
   private:
+    static constexpr int16_t kUnknown = -2, kNoByte = -1;
+
     // A position of the machine, or one in a prefix that comes before it.
     struct Cursor {
         Position at{};
@@ -69,16 +71,17 @@ class Places {
     struct Kept {
         std::vector<uint32_t> bits;
         std::vector<int32_t> ids;
-        int32_t count;
-        int32_t rise;  // no token raises the bound by more
+        int32_t count;  // of ids; kUnknown until it is asked for
+        int32_t rise;   // no token raises the bound by more; kUnreachable: not known
         uint64_t used;
     };
     struct Place {
         Cursor cursor;
-        Kept* mask;
-        int32_t cost;
-        int16_t forced;
-        bool complete;
+        Kept* mask = nullptr;
+        int32_t cost = kUnknown;
+        int32_t highest = kUnknown;  // no token leads to a greater bound
+        int16_t forced = kUnknown;   // the byte, kNoByte where there is a choice
+        bool complete = false;
     };
 
     bool step(Cursor& cursor, uint8_t byte);
@@ -91,8 +94,9 @@ class Places {
     Kept* known_mask(PlaceId place);
     Kept& mask_of(PlaceId place);
     void find_in_prefix(const Cursor& cursor, Mask& mask);
-    bool within(PlaceId place, const Kept& kept, int32_t budget);
-    void write(Kept& kept, std::span<uint32_t> mask);
+    bool all_within(PlaceId place, const Kept& kept, int32_t budget);
+    void fill_within(PlaceId place, std::span<uint32_t> mask, int32_t budget);
+    void write(const Kept& kept, std::span<uint32_t> mask);
     void evict();
     size_t memory_of(const Kept& kept) const;
 
@@ -106,6 +110,7 @@ class Places {
 
     std::unordered_map<Cursor, std::unique_ptr<Kept>, CursorHash> masks_;
     size_t mask_memory_ = 0;
+    std::vector<uint32_t> scratch_;  // [mask_words] zeros, or empty
     uint64_t clock_ = 0;
 };
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 namespace sglite {
 namespace {
 
 constexpr StateId kUnknown = -2;  // of a transition
-constexpr int32_t kBottom = -1;   // the parent of the lowest frame
-constexpr int32_t kOpen = -2;     // a parent left open: the frame is looked at by itself
 
 bool only_exit(const Node& node) {
     return node.is_exit && node.bytes.empty() && node.empty.empty() && node.calls.empty() &&
@@ -28,7 +27,11 @@ size_t States::KeyHash::operator()(const std::vector<int32_t>& key) const {
 
 States::States(const Network& network, const Vocabulary& vocabulary)
     : network_(network), vocabulary_(vocabulary) {
+    for (const Embedded& embedded : network.machines) {
+        machines_.push_back({embedded.make(), {}, {}});
+    }
     bool begins[257] = {true};
+    if (!machines_.empty()) std::fill(begins, begins + 257, true);
     for (const Node& node : network.nodes) {
         for (const ByteEdge& edge : node.bytes) {
             begins[edge.bytes.low] = begins[edge.bytes.high + 1] = true;
@@ -39,6 +42,9 @@ States::States(const Network& network, const Vocabulary& vocabulary)
         class_of_[value] = static_cast<uint8_t>(classes_ - 1);
     }
     key_set({});
+    contexts_.push_back({{}, 0, kBottom});
+    contexts_.push_back({{}, 0, kOpen});
+    returns_.resize(network.rules.size());
 }
 
 int32_t States::key_set(std::vector<uint64_t> keys) {
@@ -61,19 +67,56 @@ int32_t States::missing_cost(int32_t object, int32_t keys) const {
     return total;
 }
 
-int32_t States::stack(int32_t node, int32_t keys, int32_t parent) {
-    const auto [it, fresh] = stack_ids_.try_emplace({node, keys, parent}, stacks_.size());
+int32_t States::stack(int32_t node, int32_t keys, int32_t context) {
+    const auto [it, fresh] = stack_ids_.try_emplace({node, keys, context}, stacks_.size());
     if (fresh) {
         const Node& at = network_.nodes[node];
-        int32_t cost = parent < 0 ? at.cost : add_cost(at.cost, stacks_[parent].cost);
+        int32_t cost = at.cost;
+        if (at.machine >= 0 && node == network_.machines[at.machine].inside) {
+            const Inside& inside = machines_[at.machine];
+            cost = inside.machine->cost(inside.positions[keys]);
+        }
+        cost = add_cost(cost, contexts_[context].cost);
         if (at.object >= 0 && network_.objects[at.object].first != node) {
             cost = add_cost(cost, missing_cost(at.object, keys));
         }
-        stacks_.push_back({node, keys, parent, cost});
+        stacks_.push_back({node, keys, context, cost});
         stamps_.push_back(0);
         memory_ += 128;
     }
     return it->second;
+}
+
+// The context of these stacks; they may hold kBottom and kOpen in negative: -1 and -2.
+int32_t States::context(std::vector<int32_t> stacks) {
+    std::sort(stacks.begin(), stacks.end());
+    stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
+    if (stacks.size() == 1 && stacks[0] < 0) return -1 - stacks[0];
+    const auto [it, fresh] = context_ids_.try_emplace(stacks, contexts_.size());
+    const int32_t id = it->second;
+    if (!fresh) return id;
+    Context made{stacks, kUnreachable, id};
+    for (const int32_t s : stacks) made.cost = std::min(made.cost, s < 0 ? 0 : stacks_[s].cost);
+    memory_ += 8 * stacks.size() + 128;
+    contexts_.push_back(std::move(made));
+    int32_t like_for = INT32_MAX;
+    std::vector<int32_t> like;
+    for (const int32_t s : stacks) like.push_back(s < 0 ? s : first_copy(s, like_for));
+    const int32_t like_id = like == stacks ? id : context(std::move(like));
+    contexts_[id].like = like_id;
+    contexts_[id].like_for = like_for;
+    return id;
+}
+
+// The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes
+// for which the two agree.
+int32_t States::first_copy(int32_t id, int32_t& like_for) {
+    const Stack from = stacks_[id];
+    const Node& node = network_.nodes[from.node];
+    const Context& below = contexts_[from.context];
+    like_for = std::min(like_for, below.like_for);
+    if (node.like >= 0) like_for = std::min(like_for, node.like_for);
+    return stack(node.like >= 0 ? node.like : from.node, from.keys, below.like);
 }
 
 void States::visit(int32_t stack) {
@@ -82,48 +125,107 @@ void States::visit(int32_t stack) {
     todo_.push_back(stack);
 }
 
-void States::visit(int32_t node, int32_t keys, int32_t parent) { visit(stack(node, keys, parent)); }
+void States::visit(int32_t node, int32_t keys, int32_t context) {
+    visit(stack(node, keys, context));
+}
 
-// Follows everything that reads no byte from the stacks in `todo_`.
-StateId States::close() {
-    std::vector<int32_t> kept;
-    bool complete = false, leaves = false;
+int32_t States::position(int32_t machine, const Position& at) {
+    Inside& inside = machines_[machine];
+    const auto [it, fresh] = inside.ids.try_emplace(at, inside.positions.size());
+    if (fresh) {
+        inside.positions.push_back(at);
+        memory_ += 128;
+    }
+    return it->second;
+}
+
+// Goes on behind a rule that is done.
+void States::leave(int32_t context) {
+    if (context == kBottom) complete_ = true;
+    if (context == kOpen) leaves_ = true;
+    for (const int32_t stack : contexts_[context].stacks) {
+        if (stack == -1 - kBottom) {
+            complete_ = true;
+        } else if (stack == -1 - kOpen) {
+            leaves_ = true;
+        } else {
+            visit(stack);
+        }
+    }
+}
+
+// Notes where to go on behind a call. What comes last in its rule goes on behind that rule, so
+// right recursion stays flat.
+void States::return_from(int32_t rule, const Call& call, int32_t keys, int32_t context) {
+    std::vector<int32_t>& returns = returns_[rule];
+    if (returns.empty()) {
+        called_.emplace_back(-network_.rules[rule].rank, rule);
+        std::push_heap(called_.begin(), called_.end());
+    }
+    if (!only_exit(network_.nodes[call.then])) {
+        returns.push_back(stack(call.then, keys, context));
+    } else if (context == kBottom || context == kOpen) {
+        returns.push_back(-1 - context);
+    } else {
+        const std::vector<int32_t>& below = contexts_[context].stacks;
+        returns.insert(returns.end(), below.begin(), below.end());
+    }
+}
+
+// Follows everything that reads no byte from the stacks in `todo_`, and notes calls. Rules that
+// match the empty text are passed over where they are called, so only rules that have read
+// something are left at their end.
+void States::follow(std::vector<int32_t>& kept, bool has_read) {
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
-        const auto [at, keys, parent, cost] = stacks_[id];
+        const auto [at, keys, context, cost] = stacks_[id];
         const Node& node = network_.nodes[at];
+        if (node.machine >= 0) {
+            const Inside& inside = machines_[node.machine];
+            const bool begins = at == network_.machines[node.machine].start;
+            if (begins || inside.machine->can_go_on(inside.positions[keys])) kept.push_back(id);
+            if (!begins && inside.machine->complete(inside.positions[keys])) leave(context);
+            continue;
+        }
         if (!node.bytes.empty()) kept.push_back(id);
-        for (const int32_t to : node.empty) visit(to, keys, parent);
+        for (const int32_t to : node.empty) visit(to, keys, context);
         for (const TakeKey& take : node.takes) {
             std::vector<uint64_t> taken = key_sets_[keys];
             const auto word = static_cast<size_t>(take.key) / 64;
             if (taken.size() <= word) taken.resize(word + 1, 0);
             if (taken[word] >> (take.key % 64) & 1) continue;
             taken[word] |= uint64_t{1} << (take.key % 64);
-            visit(take.to, key_set(std::move(taken)), parent);
+            visit(take.to, key_set(std::move(taken)), context);
         }
         if (node.all_taken >= 0 && missing_cost(node.object, keys) == 0) {
-            visit(node.all_taken, keys, parent);
+            visit(node.all_taken, keys, context);
         }
         for (const Call& call : node.calls) {
-            // A rule called last needs no frame of its own: right recursion stays flat.
-            const bool last = only_exit(network_.nodes[call.then]);
-            const int32_t below = last ? parent : stack(call.then, keys, parent);
-            visit(network_.rules[call.rule].start, 0, below);
+            return_from(call.rule, call, keys, context);
+            const bool can_be_empty = network_.nodes[network_.rules[call.rule].start].cost == 0;
+            if (can_be_empty) visit(call.then, keys, context);
         }
-        if (node.is_exit) {
-            if (parent == kBottom) {
-                complete = true;
-            } else if (parent == kOpen) {
-                leaves = true;
-            } else {
-                visit(parent);
-            }
-        }
+        if (node.is_exit && has_read) leave(context);
+    }
+}
+
+// The state of the stacks in `todo_`. A rule is entered once all its calls are known: rules begin
+// with rules of higher ranks only.
+StateId States::close() {
+    std::vector<int32_t> kept;
+    complete_ = leaves_ = false;
+    follow(kept, true);
+    while (!called_.empty()) {
+        std::pop_heap(called_.begin(), called_.end());
+        const int32_t rule = called_.back().second;
+        called_.pop_back();
+        const int32_t behind = context(std::exchange(returns_[rule], {}));
+        visit(network_.rules[rule].start, 0, behind);
+        follow(kept, false);
     }
     std::sort(kept.begin(), kept.end());
-    return intern(std::move(kept), complete, leaves);
+    return intern(std::move(kept), complete_, leaves_);
 }
 
 StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) {
@@ -152,9 +254,16 @@ StateId States::step(StateId state, uint8_t byte) {
     ++stamp_;
     for (const int32_t id : states_[state].stacks) {
         const Stack at = stacks_[id];
+        if (const int32_t k = network_.nodes[at.node].machine; k >= 0) {
+            const Embedded& embedded = network_.machines[k];
+            Machine& machine = *machines_[k].machine;
+            Position to =
+                at.node == embedded.start ? machine.start() : machines_[k].positions[at.keys];
+            if (machine.step(to, byte)) visit(embedded.inside, position(k, to), at.context);
+        }
         for (const ByteEdge& edge : network_.nodes[at.node].bytes) {
             if (edge.bytes.low <= byte && byte <= edge.bytes.high) {
-                visit(edge.to, at.keys, at.parent);
+                visit(edge.to, at.keys, at.context);
             }
         }
     }
@@ -169,19 +278,22 @@ StateId States::next(StateId state, uint8_t byte) {
     return to;
 }
 
-// The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes
-// for which the two agree.
-int32_t States::first_copy(int32_t top, int32_t& like_for) {
-    std::vector<int32_t> path;
-    for (int32_t at = top; at >= 0; at = stacks_[at].parent) path.push_back(at);
-    int32_t below = stacks_[path.back()].parent;
-    for (auto at = path.rbegin(); at != path.rend(); ++at) {
-        const Stack s = stacks_[*at];
-        const Node& node = network_.nodes[s.node];
-        if (node.like >= 0) like_for = std::min(like_for, node.like_for);
-        below = stack(node.like >= 0 ? node.like : s.node, s.keys, below);
-    }
-    return below;
+size_t States::memory() const {
+    size_t total = memory_ + base_memory_;
+    for (const Inside& inside : machines_) total += inside.machine->memory();
+    return total;
+}
+
+Machine* States::sole_machine(StateId state, Position& at) {
+    const State& from = states_[state];
+    if (from.stacks.size() != 1) return nullptr;
+    const Stack& stack = stacks_[from.stacks[0]];
+    const int32_t k = network_.nodes[stack.node].machine;
+    if (k < 0 || stack.context != kBottom) return nullptr;
+    Machine& machine = *machines_[k].machine;
+    const bool begins = stack.node == network_.machines[k].start;
+    at = begins ? machine.start() : machines_[k].positions[stack.keys];
+    return &machine;
 }
 
 StateId States::resolve_likeness(StateId state) {
@@ -200,16 +312,16 @@ StateId States::resolve_likeness(StateId state) {
     return like;
 }
 
-// The state of the frame on top alone, if all stacks share what is below it; else kDead.
+// The state of the rule on top alone, if all stacks share what is below it; else kDead.
 StateId States::open(StateId state) {
     const State& at = states_[state];
     if (at.complete || at.leaves || at.stacks.empty()) return kDead;
-    const int32_t below = stacks_[at.stacks[0]].parent;
-    if (below < 0) return kDead;
+    const int32_t below = stacks_[at.stacks[0]].context;
+    if (below == kBottom || below == kOpen) return kDead;
     std::vector<int32_t> stacks;
     for (const int32_t id : at.stacks) {
-        const auto [node, keys, parent, cost] = stacks_[id];
-        if (parent != below) return kDead;
+        const auto [node, keys, context, cost] = stacks_[id];
+        if (context != below) return kDead;
         stacks.push_back(stack(node, keys, kOpen));
     }
     std::sort(stacks.begin(), stacks.end());

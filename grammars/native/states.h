@@ -1,13 +1,17 @@
 // A lazily built automaton over the sets of stacks of one network, and the token masks in it.
 //
-// A stack is a node and, below it, the nodes to return to. A state is the set of all stacks that
-// are possible after some text, kept only where the next step is a byte. Both are interned, so
-// equal positions are one number, whatever text led there, and share transitions and masks.
+// A stack is a node and a context: the set of all stacks to go on with behind its rule. All calls
+// of a rule at one place of the text share one context, so ambiguity does not multiply stacks. A
+// state is the set of all stacks that are possible after some text, kept only where the next step
+// is a byte. All are interned, so equal positions are one number, whatever text led there, and
+// share transitions and masks.
+// A stack inside of an embedded machine has the number of its position in place of its keys.
 // Not thread-safe: the owner locks.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +24,10 @@ namespace sglite {
 using StateId = int32_t;
 constexpr StateId kDead = -1;
 constexpr StateId kUnresolved = -2;
+
+// Contexts: below the root rule, and one left open, so that a rule is looked at by itself.
+constexpr int32_t kBottom = 0;
+constexpr int32_t kOpen = 1;
 
 class States {
   public:
@@ -36,11 +44,19 @@ class States {
     StateId alike(StateId state);
     void find_mask(StateId state, Mask& mask);
     // Rough size in bytes.
-    size_t memory() const { return memory_ + base_memory_; }
+    size_t memory() const;
 
   private:
     struct Stack {
-        int32_t node, keys, parent, cost;
+        int32_t node, keys, context, cost;
+    };
+    struct Context {
+        std::vector<int32_t> stacks;
+        int32_t cost;
+        // The context whose stacks are in the first copies of repetitions, which is the same for
+        // all texts of up to `like_for` bytes.
+        int32_t like = -1;
+        int32_t like_for = INT32_MAX;
     };
     struct State {
         std::vector<int32_t> stacks;
@@ -49,27 +65,35 @@ class States {
         // A state whose mask is the same for all tokens of up to `like_for` bytes, or itself.
         StateId like = kUnresolved;
         int32_t like_for = 0;
-        // Only in open states: some match of the frame on top ends here.
+        // Only in open states: some match of the rule on top ends here.
         bool leaves = false;
     };
     // What other states take over.
     struct Base {
         Mask mask;
-        // Only in open states: where the frame on top can end; nothing below is decided.
+        // Only in open states: where the rule on top can end; nothing below is decided.
         std::vector<uint32_t> exits;
     };
     struct KeyHash {
         size_t operator()(const std::vector<int32_t>& key) const;
     };
 
-    int32_t stack(int32_t node, int32_t keys, int32_t parent);
+    int32_t stack(int32_t node, int32_t keys, int32_t context);
+    int32_t context(std::vector<int32_t> stacks);
+    int32_t first_copy(int32_t stack, int32_t& like_for);
     int32_t key_set(std::vector<uint64_t> keys);
     int32_t missing_cost(int32_t object, int32_t keys) const;
+    // The number of a position inside of an embedded machine.
+    int32_t position(int32_t machine, const Position& at);
+    void leave(int32_t context);
+    void return_from(int32_t rule, const Call& call, int32_t keys, int32_t context);
+    void follow(std::vector<int32_t>& kept, bool has_read);
+    // The machine that alone decides the mask of a state, or null.
+    Machine* sole_machine(StateId state, Position& at);
     void visit(int32_t stack);
-    void visit(int32_t node, int32_t keys, int32_t parent);
+    void visit(int32_t node, int32_t keys, int32_t context);
     StateId close();
     StateId intern(std::vector<int32_t> stacks, bool complete, bool leaves = false);
-    int32_t first_copy(int32_t stack, int32_t& like_for);
     StateId step(StateId state, uint8_t byte);
     StateId resolve_likeness(StateId state);
     StateId open(StateId state);
@@ -82,12 +106,21 @@ class States {
     void walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
               std::vector<uint32_t>& exits);
 
+    struct Inside {
+        std::unique_ptr<Machine> machine;
+        std::vector<Position> positions;
+        std::unordered_map<Position, int32_t, PositionHash> ids;
+    };
+
     const Network& network_;
     const Vocabulary& vocabulary_;
     uint8_t class_of_[256];  // bytes that no edge tells apart share a class
     int32_t classes_ = 0;
 
+    std::vector<Inside> machines_;  // per embedded machine of the network
     std::vector<Stack> stacks_;
+    std::vector<Context> contexts_;
+    std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> context_ids_;
     std::vector<std::vector<uint64_t>> key_sets_;
     std::map<std::vector<uint64_t>, int32_t> key_set_ids_;
     std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> stack_ids_;
@@ -99,6 +132,10 @@ class States {
     std::vector<uint32_t> stamps_;  // per stack: the closure that visited it last
     uint32_t stamp_ = 0;
     std::vector<int32_t> todo_;
+    bool complete_ = false, leaves_ = false;  // of the closure
+    // Of the closure: where to go on behind each rule that is called, and the rules, by rank.
+    std::vector<std::vector<int32_t>> returns_;
+    std::vector<std::pair<int32_t, int32_t>> called_;  // a heap of (-rank, rule)
 
     std::unordered_map<StateId, Base> bases_;
     size_t base_memory_ = 0;

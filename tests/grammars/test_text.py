@@ -85,8 +85,6 @@ def test_another_start(vocab: Vocabulary) -> None:
         ('root ::= "a"{x}', "1:13", "{m}"),
         ("root ::= *", "1:10", "unexpected"),
         ("", "1:1", "no rule 'root'"),
-        ('root ::= root "a" | "b"', "", "'root' is left-recursive"),
-        ('root ::= x "a" | "b"\nx ::= "c"? root', "", "left-recursive"),
         ('root ::= "a" root', "", "nothing can match"),
     ],
 )
@@ -95,8 +93,3 @@ def test_refusals(vocab: Vocabulary, text: str, place: str, word: str) -> None:
         compile_grammar(text, vocab)
     assert word in caught.value.reason
     assert caught.value.pointer == place
-
-
-def test_lark_is_refused_by_name(vocab: Vocabulary) -> None:
-    with pytest.raises(GrammarError, match="Lark"):
-        compile_grammar("start: A", vocab, format="lark")

@@ -140,16 +140,27 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_
     return add_cost(best, bytes);
 }
 
-// The nearest extra key that is not used yet.
+// The nearest extra key that is not used yet. Where all ask the same of their values and no name
+// is near, any key will do.
 int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                                        int32_t text, int32_t frame) {
+    int32_t* shared = nullptr;
+    if (key.low == key.high && objects_[object].uniform) {
+        const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
+        shared = &behind_extra_.try_emplace(place, kUnset).first->second;
+        if (*shared != kUnset) return add_cost(*shared, languages_->distance(key.extra));
+    }
     std::string content = key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
     text::TextState state = key.extra;
     int32_t bytes = 0;
     while (bytes < kLongestKey) {
         if (languages_->accepts(state) && !std::ranges::binary_search(plan.names, content)) {
             const int32_t member = member_frame(object, keys_.add(0, content), frame);
-            if (!frames_[member].goals.empty()) return add_cost(cost_of_value(member), bytes);
+            if (!frames_[member].goals.empty()) {
+                const int32_t rest = cost_of_value(member);
+                if (shared != nullptr) *shared = rest;
+                return add_cost(rest, bytes);
+            }
         }
         int nearest = -1;
         int32_t distance = kUnreachable;

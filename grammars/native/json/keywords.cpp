@@ -4,7 +4,7 @@
 namespace sglite::json {
 namespace {
 
-constexpr int64_t kHighestCount = 1'000'000;
+constexpr int64_t kHighestCount = 100'000'000;
 
 struct Entry {
     std::string_view spelling;
@@ -128,7 +128,7 @@ int64_t Keywords::count(Keyword keyword) const {
     if (value == nullptr) return -1;
     if (value->negative || !value->is_integer()) refuse(keyword, "must be a whole number >= 0");
     const size_t length = value->digits.size();
-    if (value->exponent > 7 || length + static_cast<size_t>(value->exponent) > 7 ||
+    if (value->exponent > 9 || length + static_cast<size_t>(value->exponent) > 9 ||
         std::stoll("0" + value->digits + std::string(value->exponent, '0')) > kHighestCount) {
         refuse(keyword, "of " + value->text() + " is more than " + std::to_string(kHighestCount) +
                             "; lower it or leave it out");

@@ -70,7 +70,7 @@ int to_utf8(uint32_t code, char* out) {
         return 1;
     }
     const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    out[0] = static_cast<char>((0xF00 >> more & 0xFF) | code >> (6 * more));
+    out[0] = static_cast<char>((0xFF00 >> (more + 1) & 0xFF) | code >> (6 * more));
     for (int i = 1; i <= more; ++i) {
         out[i] = static_cast<char>(0x80 | (code >> (6 * (more - i)) & 0x3F));
     }

@@ -159,7 +159,7 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
     const auto [place, fresh] = finished_.try_emplace(std::move(key));
     if (fresh) {
         Position to;
-        to.at[kFrame] = of.parent;
+        to.at[kFrame] = of.kind == Frame::kRoot ? id : of.parent;
         if (of.kind == Frame::kRoot) {
             to.at[kPlace] = kDone;
         } else if (of.kind == Frame::kMember) {

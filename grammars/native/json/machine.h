@@ -133,6 +133,7 @@ class JsonMachine final : public Machine {
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
     std::unordered_map<std::string, int32_t> spelled_;
+    std::unordered_map<uint64_t, int32_t> behind_extra_;  // object and frame: costs behind a key
     size_t memory_ = 0;
 };
 

@@ -1,7 +1,6 @@
 // The token masks of the JSON machine. Inside of strings of free content most of a mask is known
 // beforehand; only tokens that close the string are looked at.
 #include <algorithm>
-#include <bit>
 
 #include "../walk.h"
 #include "machine.h"
@@ -27,16 +26,14 @@ Position JsonMachine::alike(const Position& at) {
 
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
-    if (!fill_string(at, mask)) {
-        const Trie& trie = vocabulary_->trie();
-        walk(
-            trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
-            [&](uint32_t node, const Position&) {
-                set_bits(trie, node, mask.bits.data());
-                return true;
-            });
-    }
-    for (const uint32_t word : mask.bits) mask.count += std::popcount(word);
+    if (fill_string(at, mask)) return;
+    const Trie& trie = vocabulary_->trie();
+    walk(
+        trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
+        [&](uint32_t node, const Position&) {
+            set_bits(trie, node, mask.bits.data());
+            return true;
+        });
 }
 
 // False where nothing is known beforehand.

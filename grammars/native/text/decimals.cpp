@@ -7,6 +7,8 @@
 namespace sglite::text {
 namespace {
 
+using Wide = unsigned __int128;
+
 constexpr int64_t kMostExponent = 1'000'000;
 
 size_t digits_from(std::string_view text, size_t at) {
@@ -98,14 +100,17 @@ bool is_multiple(const Decimal& value, const Decimal& unit) {
     if (value.digits.empty()) return true;
     const int64_t zeros = value.exponent - unit.exponent;
     if (zeros < 0) return false;  // a place behind the last one of the unit
-    const uint64_t divisor = small(unit);
-    uint64_t rest = 0;
-    for (const char digit : value.digits) {
-        rest = times_ten(rest, static_cast<uint64_t>(digit - '0'), divisor);
+    if (unit.digits.size() > 36) {
+        throw Refused("'multipleOf' has more than 36 digits; use a rounder number");
     }
-    // After 64 zeros every factor 2 and 5 that the divisor can have is there.
-    for (int64_t i = 0; i < std::min<int64_t>(zeros, 64) && rest != 0; ++i) {
-        rest = times_ten(rest, 0, divisor);
+    Wide divisor = 0, rest = 0;
+    for (const char digit : unit.digits) divisor = divisor * 10 + static_cast<Wide>(digit - '0');
+    for (const char digit : value.digits) {
+        rest = (rest * 10 + static_cast<Wide>(digit - '0')) % divisor;
+    }
+    // After 120 zeros every factor 2 and 5 that the divisor can have is there.
+    for (int64_t i = 0; i < std::min<int64_t>(zeros, 120) && rest != 0; ++i) {
+        rest = rest * 10 % divisor;
     }
     return rest == 0;
 }

@@ -23,13 +23,6 @@ uint64_t with_zeros(const Decimal& number, int64_t zeros) {
 
 }  // namespace
 
-uint64_t small(const Decimal& number) {
-    if (number.digits.size() > 18) {
-        throw Refused("'multipleOf' has more than 18 digits; use a rounder number");
-    }
-    return std::stoull(number.digits);
-}
-
 Decimal common_multiple(const Decimal& a, const Decimal& b) {
     const int64_t exponent = std::min(a.exponent, b.exponent);
     const uint64_t first = with_zeros(a, a.exponent - exponent);

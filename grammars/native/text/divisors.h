@@ -16,13 +16,6 @@ inline int64_t order(const Decimal& number) {
 
 int compare_magnitudes(const Decimal& a, const Decimal& b);
 
-// The digits as an integer. Throws Refused for more than 18 of them.
-uint64_t small(const Decimal& number);
-
-inline uint64_t times_ten(uint64_t rest, uint64_t digit, uint64_t divisor) {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(rest) * 10 + digit) % divisor);
-}
-
 // The smallest number above zero that is a multiple of both. Throws Refused if it is too long.
 Decimal common_multiple(const Decimal& a, const Decimal& b);
 // The one unit whose multiples are the multiples of all that the specification asks for.

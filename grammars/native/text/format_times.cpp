@@ -10,6 +10,8 @@ std::string two(int number) {
     return {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
 }
 
+std::string digit(int number) { return {static_cast<char>('0' + number % 10)}; }
+
 std::string alternatives(const std::vector<std::string>& parts) {
     std::string joined = "(?:";
     for (const std::string& part : parts) {
@@ -25,49 +27,44 @@ std::string alternatives(const std::vector<std::string>& parts) {
 std::string leap_minute_ones(const std::string& day) {
     std::vector<std::string> parts;
     for (int ones = 0; ones < 10; ++ones) {
-        const char digit = static_cast<char>('0' + ones);
-        const char plus = static_cast<char>('0' + (ones + 1) % 10);
-        const char minus = static_cast<char>('0' + 9 - ones);
-        parts.push_back(std::string(1, digit) + ":60" + kFraction + R"((?:\+..:.)" + plus +
-                        "|-..:." + minus + (ones == 9 ? "|[Zz])" : ")"));
+        parts.push_back(digit(ones) + ":60" + kFraction + R"((?:\+\d\d:\d)" + digit(ones + 1) +
+                        R"(|-\d\d:\d)" + digit(9 - ones) + (ones == 9 ? "|[Zz])" : ")"));
     }
-    return day + "..:." + alternatives(parts);
+    return day + R"(\d\d:\d)" + alternatives(parts);
 }
 
 std::string leap_minute_tens(const std::string& day) {
     std::vector<std::string> parts;
     for (int tens = 0; tens < 6; ++tens) {
-        const std::string minus = "-..:" + std::to_string(5 - tens) + ".";
-        const std::string digit = std::to_string(tens);
-        parts.push_back(digit + "[0-8]:60" + kFraction + R"((?:\+..:)" + digit + ".|" + minus +
-                        ")");
-        parts.push_back(digit + "9:60" + kFraction + R"((?:\+..:)" +
-                        std::to_string((tens + 1) % 6) + ".|" + minus +
-                        (tens == 5 ? "|[Zz])" : ")"));
+        const std::string minus = R"(\d|-\d\d:)" + digit(5 - tens) + R"(\d)";
+        parts.push_back(digit(tens) + "[0-8]:60" + kFraction + R"((?:\+\d\d:)" + digit(tens) +
+                        minus + ")");
+        parts.push_back(digit(tens) + "9:60" + kFraction + R"((?:\+\d\d:)" + digit((tens + 1) % 6) +
+                        minus + (tens == 5 ? "|[Zz])" : ")"));
     }
-    return day + "..:" + alternatives(parts);
+    return day + R"(\d\d:)" + alternatives(parts);
 }
 
+// With `+oh:om` the hour is that of the offset, or one less where om is 00.
 std::string leap_hours(const std::string& day) {
     std::vector<std::string> parts;
     for (int hour = 0; hour < 24; ++hour) {
-        const std::string minus = "-" + two(23 - hour) + ":..";
-        parts.push_back(two(hour) + ":(?:[0-4][0-9]|5[0-8]):60" + kFraction + R"((?:\+)" +
-                        two(hour) + ":..|" + minus + ")");
-        parts.push_back(two(hour) + ":59:60" + kFraction + R"((?:\+)" + two((hour + 1) % 24) +
-                        ":..|" + minus + (hour == 23 ? "|[Zz])" : ")"));
+        parts.push_back(two(hour) + R"(:\d\d:60)" + kFraction + R"((?:\+(?:)" + two(hour) +
+                        R"(:(?:0[1-9]|[1-5]\d)|)" + two((hour + 1) % 24) + ":00)|-" +
+                        two(23 - hour) + R"(:\d\d)" + (hour == 23 ? "|[Zz])" : ")"));
     }
     return day + alternatives(parts);
 }
 
-const std::string kTime = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" + kFraction +
-                          R"((?:[Zz]|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9]))";
+const std::string kMinute = "(?:[01][0-9]|2[0-3]):[0-5][0-9]";
+const std::string kOffset = R"((?:[Zz]|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9]))";
+const std::string kTime = kMinute + ":[0-5][0-9]" + kFraction + kOffset;
 
 // Times behind a date, of which `day` is the pattern and `any_day` one that is wider.
 LangId times(Languages& languages, const std::string& day, const std::string& any_day) {
     const LangId plain = full(languages, day + kTime);
     const LangId leap = languages.both(
-        {full(languages, day + "(?:[01][0-9]|2[0-3]):[0-5][0-9]:60.*"),
+        {full(languages, day + kMinute + ":60" + kFraction + kOffset),
          full(languages, leap_minute_ones(any_day)), full(languages, leap_minute_tens(any_day)),
          full(languages, leap_hours(any_day))});
     return languages.either({plain, leap});
@@ -92,7 +89,7 @@ const std::string& date_pattern() {
 LangId time_format(Languages& languages) { return times(languages, "", ""); }
 
 LangId date_time_format(Languages& languages) {
-    return times(languages, date_pattern() + "[Tt]", ".{11}");
+    return times(languages, date_pattern() + "[Tt]", R"([\d\-]*[Tt])");
 }
 
 const std::string& duration_pattern() {

@@ -86,6 +86,9 @@ class Languages {
     bool can_go_on(TextState state);
     // The weight of the lightest rest that ends in the language; never kUnreachable.
     int32_t distance(TextState state);
+    // Over all states that can follow, the greatest number of characters that the shortest rest
+    // has; kUnreachable where it is not known.
+    int32_t deepest(TextState state);
     // Only at the start of a character.
     Reach reach(TextState state);
     // A state with the same next steps for texts of up to longest_token bytes.

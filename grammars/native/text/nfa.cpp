@@ -382,7 +382,7 @@ void mark_bytes(const Nfa& nfa, const Spelled& spelled, std::array<uint64_t, 256
             const bool below = low > 0x80 && low != 0xE000;
             const bool above = high >= 0x80 && high != kLastCharacter && high != 0xD7FF;
             if (!below && !above) continue;
-            for (uint32_t byte = 0x80; byte < 0x100; ++byte) marks[byte] = byte;
+            for (uint32_t byte = 0x80; byte < 0x100; ++byte) marks[byte] = mix(1, byte);
         }
     }
 }

@@ -49,7 +49,7 @@ struct NumberSpec {
 // Never a wrong value; of the right ones these spellings are left out, since no finite automaton
 // knows them all. Each concerns numbers with an exponent only:
 // - under bounds: more than one digit before a point, more than one 0 behind `0.`, and a whole
-//   longer than the bounds by more than two digits (at least 3 and at most 20 are allowed);
+//   longer than the bounds by more than one digit (at least 3 and at most 20 are allowed);
 // - of integers and multiples: more than 17 digits behind the point (4 for units other than powers
 //   of ten, none for those with more than 20 rests), zeros at the end of those that an exponent
 //   does not make up for, and more than two zeros of the whole that a negative exponent takes

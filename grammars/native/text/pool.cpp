@@ -131,7 +131,7 @@ TextState Pool::step(TextState state, uint8_t byte) {
 bool Pool::live(TextState state) {
     if (state < 0) return false;
     if (states_[state].live == 0) {
-        if (states_[state].kind == Kind::kBounded) {
+        if (by_lengths(state)) {
             const bool is_live = bounded_is_live(state);
             states_[state].live = is_live ? 1 : -1;
         } else {

@@ -81,6 +81,10 @@ class Pool {
 
     // -- bounds (reach.cpp)
     Reach reach(TextState state);
+    struct Depth {
+        int32_t deepest, closed;
+    };
+    Depth depth(TextState state);
     TextState clipped(TextState state);
 
     // -- questions about all texts (survey.cpp)
@@ -145,6 +149,10 @@ class Pool {
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);
     void search(TextState state, Measure measure);
+    // Whether lengths decide if it is live; the inside of conditional states may not be settled.
+    bool by_lengths(TextState state) const {
+        return kind(state) == Kind::kBounded && !states_[state].conditional;
+    }
     bool bounded_is_live(TextState state);
 
     // Bounds (reach.cpp)
@@ -152,10 +160,6 @@ class Pool {
         int32_t open, closed;
     };
     Slack slack(TextState state);
-    struct Depth {
-        int32_t deepest, closed;
-    };
-    Depth depth(TextState state);
 
     Languages::Options options_;
     Spelled spelled_;

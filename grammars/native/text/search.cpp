@@ -50,6 +50,7 @@ int32_t Pool::known_least(TextState state, Measure measure) {
             break;
         }
         case Kind::kBounded: {
+            if (states_[state].conditional) return -1;
             // A weight is at least 1, so that light texts are short.
             const int32_t inside = this->least(part(state, 0), measure);
             const bool fits = measure == kWeight ? part(state, 1) == 0 && inside <= part(state, 2)
@@ -131,7 +132,7 @@ void Pool::search(TextState start, Measure measure) {
         if (--left < 0) throw Refused("to find whether texts can be finished takes too long");
         for (int c = 1; c < classes(state).count; ++c) {
             const TextState to = raw(state, c);
-            if (to < 0 || (kind(to) == Kind::kBounded && !live(to))) continue;
+            if (to < 0 || (by_lengths(to) && !live(to))) continue;
             const int32_t ahead = add_cost(cost, classes(state).cost[measure][c]);
             const auto [entry, fresh] = found.try_emplace(to, Found{ahead, state});
             if (!fresh) {

@@ -1,0 +1,165 @@
+"""Grammars put together from parts: texts, patterns, schemas, grammar texts, and captures by name.
+
+    part = sequence(
+        "<think>", text_until("</think>", name="thoughts"),
+        choice(capture("answer", json_schema(Answer)), "I do not know."),
+    )
+    grammar = compile_parts(part, vocab)
+    grammar.captures(b'<think>hm</think>{"value": 1}')
+    # {"thoughts": [b"hm"], "answer": [b'{"value": 1}']}
+
+A plain string is a part that stands for itself, a compiled grammar one that stands for its texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sglite.errors import GrammarError
+from sglite.grammars import _native
+from sglite.grammars.matcher import Grammar, build
+from sglite.grammars.parts import (
+    Capture,
+    Choice,
+    Part,
+    Regex,
+    Repeat,
+    Rules,
+    Schema,
+    Sequence,
+    Until,
+    lower,
+    names,
+)
+from sglite.grammars.reading import Reader
+from sglite.grammars.refusals import refusals
+from sglite.grammars.schema import PropertyOrder, StringSpelling, Whitespace, schema_text
+from sglite.grammars.text import GrammarFormat, read_grammar
+from sglite.grammars.vocabulary import Vocabulary
+
+__all__ = [
+    "ComposedGrammar",
+    "Part",
+    "capture",
+    "choice",
+    "compile_parts",
+    "grammar",
+    "json_schema",
+    "regex",
+    "repeat",
+    "sequence",
+    "text_until",
+]
+
+_MAX_MARKER = 1000
+
+
+def sequence(*parts: Part) -> Part:
+    """One after another; of nothing: the empty text."""
+    return Sequence(_checked(parts))
+
+
+def choice(*parts: Part) -> Part:
+    """One of the parts. Raises ValueError for none."""
+    if not parts:
+        raise ValueError("a choice needs at least one part")
+    return Choice(_checked(parts))
+
+
+def repeat(part: Part, low: int = 0, high: int | None = None) -> Part:
+    """A part `low` to `high` times; None: without end. Raises ValueError for other counts."""
+    if low < 0 or (high is not None and high < low):
+        raise ValueError(f"a repetition needs 0 <= low <= high, got {low} and {high}")
+    return Repeat(_checked((part,))[0], low, high)
+
+
+def text_until(marker: str, name: str | None = None) -> Part:
+    """Any text up to the first `marker`, and the marker. With `name`, the text without the marker
+    is a capture. Raises ValueError for an empty marker or one of more than 1000 characters."""
+    if not 0 < len(marker) <= _MAX_MARKER:
+        raise ValueError(f"a marker has 1 to {_MAX_MARKER} characters")
+    return Until(marker, name)
+
+
+def regex(pattern: str) -> Part:
+    """The texts that `re.fullmatch(pattern, text)` accepts, as `compile_regex` takes it."""
+    return Regex(pattern)
+
+
+def json_schema(
+    schema: Any,
+    property_order: PropertyOrder = "declared",
+    whitespace: Whitespace = "single",
+    spelling: StringSpelling = "canonical",
+) -> Part:
+    """The JSON texts whose value satisfies a schema, all as in `compile_json_schema`."""
+    with refusals("schema"):
+        return Schema(schema_text(schema), property_order, whitespace, spelling)
+
+
+def grammar(
+    text: str | Path,
+    start: str = "root",
+    format: GrammarFormat | None = None,
+    rules: Mapping[str, Part] | None = None,
+) -> Part:
+    """The texts of a grammar, all as in `compile_grammar`. `rules`: parts that the text may use
+    as rules by these names; they hold no captures, since a rule may be used in a recursion."""
+    with refusals("grammar"):
+        given = tuple((rules or {}).items())
+        for name, part in given:
+            if names(_checked((part,))[0]):
+                raise GrammarError(f"rule {name!r} of a grammar holds a capture; capture outside")
+        return Rules(read_grammar(text, format, frozenset(rules or ())), start, given)
+
+
+def capture(name: str, part: Part) -> Part:
+    """A part whose texts are found again under `name`."""
+    return Capture(name, _checked((part,))[0])
+
+
+class ComposedGrammar(Grammar):
+    """A grammar that knows its parts."""
+
+    def __init__(self, native: _native.Grammar, vocabulary: Vocabulary, part: Part) -> None:
+        super().__init__(native, vocabulary)
+        self._part = part
+
+    def captures(self, text: bytes) -> dict[str, list[bytes]]:
+        """What each name captured in a match, in the order of the text; [] for those that stand in
+        no part of it.
+
+        Where a text can be read in several ways, every part, from left to right, reads as much as
+        it can, and of alternatives for the same text the first one counts. Raises ValueError for
+        a text that is no match.
+        """
+        spans = Reader(text, self.vocabulary, compile_parts).read(self._part)
+        if spans is None:
+            raise ValueError("captures are taken from a whole match, and the text is none")
+        found: dict[str, list[bytes]] = {name: [] for name in names(self._part)}
+        for name, begin, end in spans:
+            found[name].append(text[begin:end])
+        return found
+
+
+def compile_parts(part: Part, vocab: Vocabulary) -> ComposedGrammar:
+    """The grammar of the texts of a part. Raises GrammarError as the compilers of its parts do."""
+
+    def compile_now() -> ComposedGrammar:
+        builder = _native.Builder()
+        built = build(builder, lower(builder, vocab, part), vocab)
+        return ComposedGrammar(built._native, vocab, part)
+
+    with refusals("composition"):
+        compiled = vocab.compiled(("parts", part), compile_now)
+    assert isinstance(compiled, ComposedGrammar)
+    return compiled
+
+
+def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    for part in parts:
+        if not isinstance(part, Part):
+            raise TypeError(f"{part!r} is no part of a grammar; wrap it, or pass a string")
+    return parts

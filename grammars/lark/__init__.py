@@ -1,0 +1,1 @@
+"""Grammars in a subset of the format of Lark: read, resolved, lowered to the native builder."""
