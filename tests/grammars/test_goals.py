@@ -166,6 +166,29 @@ def test_goals_leave_out_single_values(a: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        [{"a": i, "b": [i, str(i)]} for i in range(20)],
+        [[i, i % 3] for i in range(20)],
+        [f"w{i}" for i in range(20)],
+        [*range(10), *(i + 0.5 for i in range(10))],
+    ],
+    ids=["objects", "arrays", "strings", "numbers"],
+)
+def test_all_listed_values_can_be_left_out_one_by_one(values: list[Any]) -> None:
+    goals = _native.Goals(json.dumps({"enum": values}))
+    goal = goals.root
+    for i, value in enumerate(values):
+        admitted = [goals.admits(goal, json.dumps(v)) for v in values]
+        assert admitted == [j >= i for j in range(len(values))]
+        goal = goals.except_(goal, json.dumps(value))
+    assert goal == -1
+    unique = {"type": "array", "uniqueItems": True, "items": {"enum": values}}
+    assert _native.Goals(json.dumps({**unique, "minItems": len(values)})).root >= 0
+    assert refusal({**unique, "minItems": len(values) + 1})[0] == "nothing can match"
+
+
+@pytest.mark.parametrize(
     ("schema", "pointer"),
     [
         ({"not": {"uniqueItems": True}}, "/not/uniqueItems"),

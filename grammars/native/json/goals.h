@@ -72,7 +72,8 @@ struct Goal {
     std::vector<ArrayShape> arrays{};
     // Upper bound on the tokens of a shortest value, in the style; never kUnreachable.
     int32_t cost = 0;
-    // How many different values there are, saturating at kPlenty.
+    // How many different values there are, at least, saturating at kPlenty: kPlenty as well where
+    // no items of the document must differ.
     int64_t supply = 0;
 };
 constexpr int64_t kPlenty = 1 << 20;

@@ -13,7 +13,6 @@ Truth Expander::standing(Lit lit) {
     if (node.strict) lit = negated(formulas_.failing(lit));
     if (is_held(lit)) return Truth::kTrue;
     if (is_held(negated(lit))) return Truth::kFalse;
-    work_.spend(static_cast<int64_t>(atoms_.size()) / 8);
     switch (node.op) {
         case Op::kMemberCount:
         case Op::kItemCount:
@@ -71,6 +70,7 @@ Truth Expander::standing_value(Lit lit, const Node& node) {
                                 ? standing_count(present, formulas_.node(present)) == Truth::kTrue
                                 : is_held(present);
     bool holds = false, fails = false;
+    work_.spend(static_cast<int64_t>(atoms_.size()) / 8);
     for (const Lit atom : atoms_) {
         const Node held = formulas_.node(atom);
         if (held.op != node.op || held.a != node.a || held.b != node.b) {
