@@ -60,6 +60,9 @@ class Machine {
     virtual Position alike(const Position& at) { return at; }
     // Finds the mask of a position; `mask.bits` comes with mask_words() zeros.
     virtual void find_mask(const Position& at, Mask& mask) = 0;
+    // Finds the tokens behind which the cost is below `budget`, and `highest` over all allowed
+    // ones. False, and nothing is found, where that takes a look at every token.
+    virtual bool find_within(const Position&, int32_t /*budget*/, Mask&) { return false; }
     // Rough size in bytes of what was found lazily.
     virtual size_t memory() const = 0;
 };

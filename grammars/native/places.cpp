@@ -243,8 +243,17 @@ void Places::fill(PlaceId place, std::span<uint32_t> mask, int32_t budget) {
     fill_within(place, mask, budget);
 }
 
-// Looks at the bound behind every token, and so finds the greatest for the next time.
+// Finds the greatest bound behind any token on the way, for the next time.
 void Places::fill_within(PlaceId place, std::span<uint32_t> mask, int32_t budget) {
+    if (const Cursor& cursor = places_[place].cursor; cursor.prefix < 0) {
+        Mask within;
+        within.bits.resize(mask.size(), 0);
+        if (machine_->find_within(cursor.at, budget, within)) {
+            std::ranges::copy(within.bits, mask.begin());
+            places_[place].highest = within.highest;
+            return;
+        }
+    }
     std::memset(mask.data(), 0, mask.size_bytes());
     const Trie& trie = vocabulary_.trie();
     // In free text most tokens lead back to one position.

@@ -126,6 +126,11 @@ struct Place {
     uint16_t length = 0;      // bytes before the closing quote
 };
 
+void add(Slice& slice, int32_t id, const Place& at) {
+    slice.characters[id] = at.characters;
+    if (at.state != FreeText::kBorder) slice.unfinished.push_back(id);
+}
+
 void find_levels(Slice& slice, size_t words) {
     std::vector<int32_t> ids;
     for (size_t id = 0; id < slice.characters.size(); ++id) {
@@ -287,7 +292,7 @@ std::span<const uint32_t> Slice::at_most(int64_t count) const {
 }
 
 size_t Slice::memory() const {
-    return (1 + levels.size()) * inside.size() * 4 + characters.size() * 2;
+    return (1 + levels.size()) * inside.size() * 4 + characters.size() * 2 + unfinished.size() * 4;
 }
 
 size_t StringSlice::memory() const {
@@ -300,8 +305,7 @@ Slice make_text_slice(const Vocabulary& vocabulary) {
     text.settle();
     Slice slice;
     slice.characters.assign(vocabulary.size(), Slice::kOutside);
-    walk_free(vocabulary, text,
-              [&](int32_t id, const Place& at) { slice.characters[id] = at.characters; });
+    walk_free(vocabulary, text, [&](int32_t id, const Place& at) { add(slice, id, at); });
     find_levels(slice, vocabulary.mask_words());
     return slice;
 }
@@ -315,7 +319,7 @@ StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling) {
     std::vector<Closer> closers;
     walk_free(vocabulary, text, [&](int32_t id, const Place& at) {
         if (at.state != FreeText::kClosed) {
-            slice.characters[id] = at.characters;
+            add(slice, id, at);
             return;
         }
         const std::string_view token = vocabulary.bytes(id);

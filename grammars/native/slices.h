@@ -21,6 +21,7 @@ struct Slice {
     std::vector<uint32_t> inside{};      // bits [mask_words]
     std::vector<uint16_t> characters{};  // per id: code points begun; kOutside: not inside
     int32_t most = 0;                    // the greatest of them
+    std::vector<int32_t> unfinished{};   // ids that end within a character
 
     // Bits [mask_words] of the tokens inside that begin at most `count` characters.
     std::span<const uint32_t> at_most(int64_t count) const;

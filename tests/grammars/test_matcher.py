@@ -53,6 +53,18 @@ GRAMMARS: dict[str, Callable[[Vocabulary], Grammar]] = {
         },
         v,
     ),
+    "strings as keys and values": lambda v: compile_json_schema(
+        {
+            "type": "object",
+            "properties": {"ab": {"type": "string", "minLength": 2, "maxLength": 30}, "b": {}},
+            "additionalProperties": {"type": ["string", "null"], "pattern": "a|^b"},
+            "required": ["ab"],
+            "maxProperties": 3,
+        },
+        v,
+        property_order="any",
+        spelling="any",
+    ),
     "pattern": lambda v: compile_regex("(abc|a{3,5}|12(00){2})+é日?", v),
     "gbnf": lambda v: compile_grammar('root ::= "(" root ")" | "abc" [0-9]{2,4}', v),
     "free": free_text,

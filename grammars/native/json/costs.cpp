@@ -7,6 +7,7 @@ namespace sglite::json {
 namespace {
 
 constexpr int kLongestKey = 4096;  // of those that are made up to price a key
+constexpr int32_t kWidest = 6;     // bytes of one character, as it is written
 
 }  // namespace
 
@@ -67,8 +68,9 @@ int32_t JsonMachine::cost(const Position& at) {
         case kMemberEnd:
             return cost_of_closing(objects_[at.at[kState]], id);
         case kNextKey:
-            return add_cost(cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
-                            1 + space);
+            return add_cost(
+                cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
+                1 + space);
         case kKey:
             return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
         case kColon:
@@ -117,7 +119,8 @@ template <typename State>
 int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
     const std::vector<int32_t>& below = known(frame).below;
     int32_t best = kUnreachable;
-    for (const auto& item : state.items) best = std::min(best, add_cost(item.close, below[item.lane]));
+    for (const auto& item : state.items)
+        best = std::min(best, add_cost(item.close, below[item.lane]));
     return best;
 }
 
@@ -150,7 +153,8 @@ int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& pla
         shared = &behind_extra_.try_emplace(place, kUnset).first->second;
         if (*shared != kUnset) return add_cost(*shared, languages_->distance(key.extra));
     }
-    std::string content = key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
+    std::string content =
+        key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
     text::TextState state = key.extra;
     int32_t bytes = 0;
     while (bytes < kLongestKey) {
@@ -178,6 +182,46 @@ int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& pla
         bytes += nearest < 0x20 ? 6 : nearest == '"' || nearest == '\\' ? 2 : 1;
     }
     return kUnreachable;
+}
+
+// The costs behind tokens that stay within a string or key, from the border of a character to
+// another, are among these. Up to kUnreachable where that takes a longer look.
+JsonMachine::Span JsonMachine::costs_inside(const Position& at) {
+    const auto farthest = [&](text::TextState state) {
+        const int32_t characters = languages_->deepest(state);
+        return characters >= kUnreachable / kWidest ? kUnreachable : kWidest * characters;
+    };
+    const BaseId base = lexer_.base(at.at[kState]);
+    if ((at.at[kPlace] & 0xFF) == kString) {
+        const Frame& of = known(at.at[kFrame]);
+        Span span{kUnreachable, 0};
+        for (const auto& [lane, state] : lexer_.lanes(base)) {
+            span.least = std::min(span.least, add_cost(of.below[lane], 1));
+            span.most = std::max(span.most, add_cost(farthest(state), of.below[lane]));
+        }
+        return {span.least, add_cost(span.most, 1)};
+    }
+    const Span unknown{0, kUnreachable};
+    const Lexer::Key key = lexer_.key(base);
+    const int32_t object = at.at[kObject], frame = at.at[kFrame];
+    if (!objects_[object].uniform || key.extra == text::kDeadText) return unknown;
+    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
+    const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+    // Where the nearest keys are used already, each of them takes one more character.
+    int32_t most = add_cost(cost_of_extra_key(key, plan, object, at.at[kText], frame),
+                            add_cost(farthest(key.extra), static_cast<int32_t>(plan.names.size())));
+    for (int32_t i = key.low; i < key.high; ++i) {
+        if (!plan.is_allowed(i)) continue;
+        const int32_t member = member_frame(object, keys_.add(0, plan.names[i]), frame);
+        most = std::max(most, add_cost(static_cast<int32_t>(written(plan.names[i]).size()),
+                                       cost_of_value(member)));
+    }
+    int32_t least = 0;
+    if (key.low == key.high) {
+        const int32_t here = cost_of_extra_key(key, plan, object, at.at[kText], frame);
+        least = here - std::min(here, languages_->distance(key.extra));
+    }
+    return {add_cost(least, bytes), add_cost(most, bytes)};
 }
 
 }  // namespace sglite::json

@@ -36,6 +36,7 @@ class JsonMachine final : public Machine {
     int32_t cost(const Position& at) override;
     Position alike(const Position& at) override;
     void find_mask(const Position& at, Mask& mask) override;
+    bool find_within(const Position& at, int32_t budget, Mask& mask) override;
     size_t memory() const override;
 
     const Goals& goals() const { return goals_; }
@@ -111,13 +112,17 @@ class JsonMachine final : public Machine {
                               int32_t text, int32_t frame);
     template <typename State>
     int32_t cost_of_closing(const State& state, int32_t frame);
+    struct Span {
+        int32_t least, most;
+    };
+    Span costs_inside(const Position& at);
     int32_t spell(std::string_view text);
 
     // Masks
-    bool fill_string(const Position& at, Mask& mask);
-    void add_closings(const Position& at, const StringSlice& slice, Mask& mask);
-    std::vector<bool> tails_behind(const Position& at, BaseId base, std::string_view content,
-                                   const StringSlice& slice);
+    bool fill_string(const Position& at, Mask& mask, int32_t budget);
+    void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
+    std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
+                                      const StringSlice& slice, bool priced);
     bool is_text_free(int32_t frame);
 
     const std::shared_ptr<const Vocabulary> vocabulary_;

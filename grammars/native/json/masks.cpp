@@ -8,6 +8,8 @@
 namespace sglite::json {
 namespace {
 
+constexpr int32_t kUnfinished = 12;  // bytes that a begun character may lack
+
 void set_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] |= 1u << (id & 31); }
 
 }  // namespace
@@ -26,7 +28,7 @@ Position JsonMachine::alike(const Position& at) {
 
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
-    if (fill_string(at, mask)) return;
+    if (fill_string(at, mask, kUnreachable)) return;
     const Trie& trie = vocabulary_->trie();
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
@@ -36,25 +38,50 @@ void JsonMachine::find_mask(const Position& at, Mask& mask) {
         });
 }
 
-// False where nothing is known beforehand.
-bool JsonMachine::fill_string(const Position& at, Mask& mask) {
+bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
+    const int32_t place = at.at[kPlace] & 0xFF;
+    if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
+    const auto [least, most] = costs_inside(at);
+    const bool none = least >= budget, all = most < budget;
+    if ((!none && !all) || !fill_string(at, mask, budget)) return false;
+    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+    if (none) {
+        for (size_t i = 0; i < mask.bits.size(); ++i) mask.bits[i] &= ~slice.inside[i];
+    }
+    mask.highest = std::max(mask.highest, add_cost(most, kUnfinished));
+    if (none || budget > add_cost(most, kUnfinished)) return true;
+    for (const int32_t id : slice.unfinished) {
+        if (!(mask.bits[id >> 5] >> (id & 31) & 1)) continue;
+        Position to = at;
+        for (const char c : vocabulary_->bytes(id)) step(to, static_cast<uint8_t>(c));
+        if (cost(to) >= budget) mask.bits[id >> 5] &= ~(1u << (id & 31));
+    }
+    return true;
+}
+
+// False where nothing is known beforehand. Tokens that close the string are priced if there is a
+// budget: then those are set behind which the cost is below it.
+bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
     const int32_t place = at.at[kPlace] & 0xFF;
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const text::Reach reach = lexer_.reach(lexer_.base(at.at[kState]));
     if (reach.free < slice.most && !reach.hard) return false;
-    const auto inside = reach.free < slice.most ? slice.at_most(reach.free) : std::span(slice.inside);
+    const auto inside =
+        reach.free < slice.most ? slice.at_most(reach.free) : std::span(slice.inside);
     std::ranges::copy(inside, mask.bits.begin());
-    add_closings(at, slice, mask);
+    add_closings(at, slice, mask, budget);
     return true;
 }
 
 // Contents that lead to the same place are decided together, tail by tail.
-void JsonMachine::add_closings(const Position& at, const StringSlice& slice, Mask& mask) {
+void JsonMachine::add_closings(const Position& at, const StringSlice& slice, Mask& mask,
+                               int32_t budget) {
     struct Group {
         const std::vector<int32_t>* lanes;
-        std::vector<bool> tails;
+        std::vector<int32_t> tails;
     };
+    const bool priced = budget < kUnreachable;
     std::vector<Group> groups;
     const bool is_key = (at.at[kPlace] & 0xFF) == kKey;
     const bool alone = is_key ? !objects_[at.at[kObject]].uniform || !slice.keys_apart
@@ -63,20 +90,23 @@ void JsonMachine::add_closings(const Position& at, const StringSlice& slice, Mas
     const auto add = [&](int32_t number, BaseId base, std::string_view content) {
         const std::vector<int32_t>& lanes = lexer_.accepted(base);
         if (lanes.empty()) return;
-        std::vector<bool> own;
-        const std::vector<bool>* shared = nullptr;
+        std::vector<int32_t> own;
+        const std::vector<int32_t>* shared = nullptr;
         if (!alone && !(is_key && lexer_.key(base).low < lexer_.key(base).high)) {
-            auto group = std::ranges::find_if(groups, [&](const Group& g) { return *g.lanes == lanes; });
+            auto group =
+                std::ranges::find_if(groups, [&](const Group& g) { return *g.lanes == lanes; });
             if (group == groups.end()) {
-                groups.push_back({&lanes, tails_behind(at, base, content, slice)});
+                groups.push_back({&lanes, tails_behind(at, base, content, slice, priced)});
                 group = groups.end() - 1;
             }
             shared = &group->tails;
         }
         for (const StringSlice::Closing& closing : slice.closings(number)) {
             const bool use_own = shared == nullptr || (recording && !slice.simple[closing.tail]);
-            if (use_own && own.empty()) own = tails_behind(at, base, content, slice);
-            if ((use_own ? own : *shared)[closing.tail]) set_bit(mask.bits, closing.id);
+            if (use_own && own.empty()) own = tails_behind(at, base, content, slice, priced);
+            const int32_t then = (use_own ? own : *shared)[closing.tail];
+            if (then < budget) set_bit(mask.bits, closing.id);
+            if (priced && then < kUnreachable) mask.highest = std::max(mask.highest, then);
         }
     };
     const BaseId from = lexer_.base(at.at[kState]);
@@ -100,23 +130,26 @@ void JsonMachine::add_closings(const Position& at, const StringSlice& slice, Mas
         });
 }
 
-// Which tails can follow a string or key that goes on by `content`, up to `base`, and is closed.
-std::vector<bool> JsonMachine::tails_behind(const Position& at, BaseId base, std::string_view content,
-                                            const StringSlice& slice) {
-    std::vector<bool> found(slice.first_id.size() - 1, false);
+// Per tail the cost behind it (0 if not priced), when a string or key goes on by `content`, up to
+// `base`, and is closed; kUnreachable where it cannot follow.
+std::vector<int32_t> JsonMachine::tails_behind(const Position& at, BaseId base,
+                                               std::string_view content, const StringSlice& slice,
+                                               bool priced) {
+    std::vector<int32_t> found(slice.first_id.size() - 1, kUnreachable);
     Position closed = at;
     if (frames_[at.at[kFrame]].recording) {
         closed.at[kRaw] = raw_.add(raw_.add(at.at[kRaw], written(content)), '"');
     }
-    const bool possible = (at.at[kPlace] & 0xFF) == kKey
-                              ? close_key(closed, keys_.add(key_text(at), content))
-                              : finish(closed, at.at[kFrame], lexer_.accepted(base), closed.at[kRaw]);
+    const bool possible =
+        (at.at[kPlace] & 0xFF) == kKey
+            ? close_key(closed, keys_.add(key_text(at), content))
+            : finish(closed, at.at[kFrame], lexer_.accepted(base), closed.at[kRaw]);
     if (!possible) return found;
-    for (const int32_t tail : slice.tails.at(0)) found[tail] = true;
+    for (const int32_t tail : slice.tails.at(0)) found[tail] = priced ? cost(closed) : 0;
     walk(
         slice.tails, 0, closed, [this](Position& p, uint8_t byte) { return step(p, byte); },
-        [&](uint32_t node, const Position&) {
-            for (const int32_t tail : slice.tails.at(node)) found[tail] = true;
+        [&](uint32_t node, const Position& p) {
+            for (const int32_t tail : slice.tails.at(node)) found[tail] = priced ? cost(p) : 0;
             return true;
         });
     return found;
