@@ -318,6 +318,10 @@ StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling) {
     slice.characters.assign(vocabulary.size(), Slice::kOutside);
     std::vector<Closer> closers;
     walk_free(vocabulary, text, [&](int32_t id, const Place& at) {
+        if (at.state != FreeText::kClosed && vocabulary.bytes(id).find("\\u") != std::string::npos) {
+            slice.escaped.push_back(id);
+            return;
+        }
         if (at.state != FreeText::kClosed) {
             add(slice, id, at);
             return;

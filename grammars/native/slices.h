@@ -36,6 +36,9 @@ struct Slice {
 // The inside of a JSON string. Beside the tokens that stay there, those that close it: tokens of
 // whole characters, an unescaped quote, and a tail of any bytes.
 struct StringSlice : Slice {
+    // Ids that may stay inside, by escapes of code points; they are in no other part of this.
+    std::vector<int32_t> escaped{};
+
     struct Closing {
         int32_t tail;  // number of the tail
         int32_t id;    // of the token

@@ -327,7 +327,7 @@ bool Lexer::allows_unit(BaseId base, uint32_t low, uint32_t high) {
         }
         return false;
     }
-    if (reach(base).free > 0) return low < 0xDC00 || high > 0xDFFF;
+    if (writes_all_ && reach(base).free > 0) return low < 0xDC00 || high > 0xDFFF;
     const uint32_t first = std::max(low, 0xD800u), last = std::min(high, 0xDBFFu);
     return allows(base, low, std::min(high, 0xD7FFu)) ||
            allows(base, std::max(low, 0xE000u), high) ||
@@ -336,7 +336,7 @@ bool Lexer::allows_unit(BaseId base, uint32_t low, uint32_t high) {
 }
 
 bool Lexer::allows_escape(BaseId base) {
-    if (reach(base).free > 0) return true;
+    if (writes_all_ && reach(base).free > 0) return true;
     if (any_) return allows(base, 0, 0x10FFFF);
     return allows(base, 0, 0x1F) || allows(base, '"', '"') || allows(base, '\\', '\\');
 }

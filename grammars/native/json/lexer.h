@@ -34,8 +34,9 @@ struct KeyPlan {
 
 class Lexer {
   public:
-    Lexer(text::Languages& languages, bool any_spelling)
-        : languages_(languages), any_(any_spelling) {}
+    // `writes_all`: whether no byte is barred from the languages.
+    Lexer(text::Languages& languages, bool any_spelling, bool writes_all)
+        : languages_(languages), any_(any_spelling), writes_all_(writes_all) {}
 
     // The contents of a string, or the text of a number, for several languages at once ("lanes").
     // kDeadLex where all of them are empty.
@@ -109,7 +110,7 @@ class Lexer {
     bool allows_escape(BaseId base);
 
     text::Languages& languages_;
-    const bool any_;
+    const bool any_, writes_all_;
     std::vector<std::unique_ptr<KeyPlan>> plans_;
     std::vector<Base> bases_;
     std::vector<std::unique_ptr<State>> states_;

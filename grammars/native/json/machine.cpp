@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "../writable.h"
+
 namespace sglite::json {
 namespace {
 
@@ -18,9 +20,10 @@ int32_t extra_of(const Position& at) { return at.at[0] >> 16; }
 
 text::Languages::Options options_for(const Vocabulary& vocabulary) {
     text::Languages::Options options;
+    options.barred = barred_bytes(vocabulary);
     for (int byte = 0; byte < 256; ++byte) {
+        if (byte < 0x20) options.barred.reset(byte);  // always written as an escape
         const auto value = static_cast<uint8_t>(byte);
-        options.barred[byte] = byte >= 0x20 && vocabulary.is_unwritable(value);
         const bool is_short = value == '"' || value == '\\' || value == '\n' || value == '\r' ||
                               value == '\t' || value == '\b' || value == '\f';
         options.weight[byte] = is_short ? 2 : byte < 0x20 ? 6 : 1;
@@ -58,14 +61,73 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       style_(style),
       languages_(std::make_unique<text::Languages>(options_for(*vocabulary_))),
       goals_(std::move(schema), *languages_, style),
-      lexer_(*languages_, style.any_spelling),
+      lexer_(*languages_, style.any_spelling, barred_bytes(*vocabulary_).none()),
       prices_(std::make_unique<Prices>(*this)),
       objects_(goals_, *languages_, lexer_, *prices_, style.declared_order),
       arrays_(goals_, *prices_) {
     frames_.push_back({Frame::kRoot, -1, -1, 0, false, true, {goals_.root()}, {}, {}, {0}});
+    check_bytes();
 }
 
 JsonMachine::~JsonMachine() = default;
+
+// Throws Refused if a byte that some text can hold is no token of its own.
+void JsonMachine::check_bytes() {
+    std::bitset<256> whole;
+    for (int byte = 0; byte < 256; ++byte) {
+        whole[byte] = vocabulary_->has_single_byte(static_cast<uint8_t>(byte));
+    }
+    if ((whole | barred_bytes(*vocabulary_)).all()) return;
+    std::bitset<256> used;
+    const auto use = [&](std::string_view bytes) {
+        for (const char c : bytes) used.set(static_cast<uint8_t>(c));
+    };
+    const auto use_content = [&](const std::bitset<256>& bytes) {
+        std::bitset<256> raw = bytes;
+        for (int byte = 0; byte < 0x20; ++byte) raw.reset(byte);
+        const bool escapes = bytes['"'] || bytes['\\'] || raw != bytes;
+        used |= raw;
+        if (escapes || style_.any_spelling) use("\\");
+        if (raw != bytes || style_.any_spelling) use("bfnrtu0123456789abcdef");
+        if (style_.any_spelling) use("/ABCDEF");
+        use("\"");
+    };
+    if (style_.whitespace != Style::Whitespace::kCompact) use(" ");
+    if (style_.whitespace == Style::Whitespace::kFlexible) use("\t\n\r");
+    std::vector<GoalId> open{goals_.root()};
+    std::unordered_set<GoalId> seen;
+    while (!open.empty()) {
+        const GoalId id = open.back();
+        open.pop_back();
+        if (id == kNever || !seen.insert(id).second) continue;
+        const Goal& goal = goals_.goal(id);
+        if (goal.null) use("null");
+        if (goal.truth) use("true");
+        if (goal.falsity) use("false");
+        if (goal.strings != text::kNoText) use_content(languages_->bytes(goal.strings));
+        if (goal.numbers != text::kNoText) used |= languages_->bytes(goal.numbers);
+        for (const ObjectShape& shape : goal.objects) {
+            use("{}");
+            if (!shape.names.empty() || !shape.extras.empty()) use(":,");
+            for (const std::string& name : shape.names) {
+                std::bitset<256> bytes;
+                for (const char c : name) bytes.set(static_cast<uint8_t>(c));
+                use_content(bytes);
+            }
+            for (const auto& extra : shape.extras) {
+                use_content(languages_->bytes(extra.keys));
+                open.push_back(extra.value);
+            }
+            open.insert(open.end(), shape.values.begin(), shape.values.end());
+        }
+        for (const ArrayShape& shape : goal.arrays) {
+            use("[],");
+            open.insert(open.end(), shape.first.begin(), shape.first.end());
+            open.push_back(shape.rest);
+        }
+    }
+    check_single_bytes(*vocabulary_, used & ~barred_bytes(*vocabulary_));
+}
 
 Position JsonMachine::start() {
     Position at;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "../machine.h"
@@ -42,6 +43,8 @@ class JsonMachine final : public Machine {
     const Goals& goals() const { return goals_; }
 
   private:
+    void check_bytes();
+
     enum Place : int32_t {
         kValue,        // before a value, without white space
         kSpacedValue,  // before a value, behind a comma or a colon

@@ -70,6 +70,16 @@ bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
     const auto inside =
         reach.free < slice.most ? slice.at_most(reach.free) : std::span(slice.inside);
     std::ranges::copy(inside, mask.bits.begin());
+    for (const int32_t id : slice.escaped) {
+        Position to = at;
+        const bool possible = std::ranges::all_of(vocabulary_->bytes(id), [&](char c) {
+            return step(to, static_cast<uint8_t>(c));
+        });
+        if (!possible) continue;
+        const int32_t then = budget < kUnreachable ? cost(to) : 0;
+        if (then < budget) set_bit(mask.bits, id);
+        mask.highest = std::max(mask.highest, then);
+    }
     add_closings(at, slice, mask, budget);
     return true;
 }
