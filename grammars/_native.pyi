@@ -107,3 +107,6 @@ class Goals:
     def explain(self) -> list[tuple[str, str]]: ...
 
 def json_identity(text: str) -> bytes: ...
+def format_names() -> list[str]:
+    """The values of `format` that are enforced."""
+
