@@ -87,6 +87,12 @@ class Matcher:
 def compile_pattern(
     pattern: bytes, search: bool, ecma: bool, vocabulary: Vocabulary
 ) -> Grammar: ...
+def json_schema(
+    schema: str, vocabulary: Vocabulary, declared_order: bool, whitespace: int, any_spelling: bool
+) -> Grammar: ...
+def explain_json_schema(
+    schema: str, declared_order: bool, whitespace: int, any_spelling: bool
+) -> list[tuple[str, str]]: ...
 def fill_masks(
     matchers: Sequence[Matcher], masks: NDArray[np.uint32], budgets: NDArray[np.int32]
 ) -> None: ...
@@ -109,4 +115,3 @@ class Goals:
 def json_identity(text: str) -> bytes: ...
 def format_names() -> list[str]:
     """The values of `format` that are enforced."""
-

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import HttpUrl, conlist, constr
 
 import sglite as sgl
 from sglite.grammars import Vocabulary, _native, compile_json_schema, compile_regex
+from sglite.runtime.segment import FinishReason
 
 ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "language.md").read_text()
 PAGE = (ROOT / "docs" / "constraints.md").read_text()
 KEYWORDS = (ROOT / "grammars" / "native" / "json" / "keywords.cpp").read_text()
 BYTES = Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"<end>"], [256], [256])
@@ -22,12 +25,19 @@ def spans(text: str) -> list[str]:
     return [span.replace("\\|", "|") for span in re.findall(r"`([^`]+)`", text)]
 
 
+def table(header: str, column: int = 1) -> list[str]:
+    """The code spans in a column of the first table of the guide after this text."""
+    lines = GUIDE[GUIDE.index(header) :].split("\n|", 1)[1].partition("\n\n")[0].splitlines()
+    return [span for line in lines[1:] for span in spans(line.split("|")[column])]
+
+
 def section(title: str) -> str:
     return PAGE[PAGE.index(f"## {title}") :].partition("\n## ")[0]
 
 
 def test_every_keyword_is_listed() -> None:
-    rows = [line for line in section("JSON Schema, keyword").splitlines() if line[:3] == "| `"]
+    text = section("JSON Schema, keyword").partition("\n### ")[0]
+    rows = [line for line in text.splitlines() if line[:3] == "| `"]
     listed = {span for row in rows for span in spans(row.split("|")[1])}
     known = set(re.findall(r'^    \{"([$A-Za-z]+)"', KEYWORDS, re.MULTILINE))
     assert len(known) >= 40

@@ -19,7 +19,8 @@ def lines(schema: Any, **options: Any) -> dict[str, str]:
     found = {}
     for line in explain(schema, **options).splitlines():
         pointer, separator, how = line.partition(": ")
-        assert separator and pointer not in found
+        assert separator
+        assert pointer not in found
         found[pointer] = how
     return found
 
@@ -97,8 +98,8 @@ def test_what_is_said_of_a_schema(schema: Any, told: str) -> None:
         ({"then": {"type": "null"}}, "then"),
         ({"if": {"type": "null"}}, "if"),
         ({"$schema": "http://json-schema.org/draft-04/schema#", "const": 1}, "const"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "minimum": 3, "$ref": "#/definitions/a",
-          "definitions": {"a": {"type": "integer"}}}, "minimum"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "minimum": 3,
+          "$ref": "#/definitions/a", "definitions": {"a": {"type": "integer"}}}, "minimum"),
         ({"description": "x", "x-order": 1}, "description, x-order"),
     ],
 )  # fmt: skip
@@ -119,7 +120,8 @@ def test_a_known_format_is_enforced(name: str) -> None:
 def test_options_are_told() -> None:
     assert "declared keys in their order" in lines(True)["text"]
     told = lines(True, property_order="any", whitespace="flexible", spelling="any")["text"]
-    assert "keys in any order" in told and "up to 32" in told and "every spelling" in told
+    for part in ("keys in any order", "up to 32", "every spelling"):
+        assert part in told
     assert "no white space" in lines(True, whitespace="compact")["text"]
     with pytest.raises(ValueError, match="whitespace must be one of"):
         explain(True, whitespace="none")  # type: ignore[arg-type]
@@ -161,10 +163,10 @@ values = st.recursive(
 def test_any_text_comes_in_one_line(listed: list[Any], annotations: dict[str, Any]) -> None:
     schema = {**{f"x-{key}": value for key, value in annotations.items()}, "enum": listed}
     (whole, manner) = _native.explain_json_schema(json.dumps(schema), True, 0, False)
-    assert manner[0] == "text" and whole[0] == ""
-    assert len(whole[1]) < 1000 and not any(c < " " for c in whole[1])
-    for key in annotations:
-        assert f"x-{key}"[:5].split("\x7f")[0][:2] in whole[1]
+    assert (whole[0], manner[0]) == ("", "text")
+    assert len(whole[1]) < 1000
+    assert not any(c < " " for c in whole[1])
+    assert ("annotations" in whole[1]) == bool(annotations)
 
 
 def test_lone_surrogates_can_be_printed() -> None:
