@@ -170,6 +170,13 @@ def test_any_text_comes_in_one_line(listed: list[Any], annotations: dict[str, An
     assert ("annotations" in whole[1]) == bool(annotations)
 
 
+def test_a_pointer_stays_in_its_line() -> None:
+    told = lines({"properties": {"a\nb": {"type": "null"}}})
+    assert told[r"/properties/a\u000ab"] == "null"
+    told = lines({"$defs": {"a\n": {"type": "null"}}, "$ref": "#/$defs/a%0A"})
+    assert told["#"] == r"as under /$defs/a\u000a ($ref)"
+
+
 def test_lone_surrogates_can_be_printed() -> None:
     (whole, _) = _native.explain_json_schema(r'{"x-\ud800": 1, "x-y": 2}', True, 0, False)
     assert r"x-\ud800, x-y" in whole[1]

@@ -203,7 +203,8 @@ class Line {
         for (const Keyword keyword :
              {Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef}) {
             if (!has(keyword)) continue;
-            const auto text = keywords_.document().pointers.text(keywords_.target(keyword).pointer);
+            const std::string text =
+                printable(keywords_.document().pointers.text(keywords_.target(keyword).pointer));
             clauses_.push_back("as under " + (text.empty() ? "#" : text) + " (" +
                                std::string(spelling(keyword)) + ")");
         }
@@ -327,7 +328,7 @@ std::vector<std::pair<std::string, std::string>> Goals::explain() const {
 
     std::vector<std::pair<std::string, std::string>> lines;
     for (const Place& place : places) {
-        lines.emplace_back(inside_->document.pointers.text(place.pointer),
+        lines.emplace_back(printable(inside_->document.pointers.text(place.pointer)),
                            Line(inside_->document, place).text());
     }
     if (lines.empty()) lines.emplace_back("", "any value");
