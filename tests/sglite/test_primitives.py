@@ -57,6 +57,7 @@ def test_a_hole_takes_one_constraint() -> None:
         ({"regex": 3}, TypeError, "regex="),
         ({"grammar": 3}, TypeError, "grammar="),
         ({"json": "{"}, ValueError, "JSON Schema"),
+        ({"json": [1]}, TypeError, "json= takes"),
         ({"name": 3}, TypeError, "name"),
         ({"name": ""}, TypeError, "name"),
         ({"max_new_tokens": 3}, TypeError, "max_new_tokens"),

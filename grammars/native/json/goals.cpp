@@ -140,7 +140,7 @@ Goals::Goals(Value schema, text::Languages& languages, const Style& style)
     inside_->root = inside_->goal_of({inside_->formulas.schema(inside_->document.root())});
     inside_->settle();
     inside_->root = inside_->alive(inside_->root);
-    if (inside_->root == kNever) throw Refused("nothing can match");
+    if (inside_->root == kNever) inside_->document.refuse("nothing can match", inside_->blame());
 }
 
 Goals::~Goals() = default;

@@ -39,6 +39,9 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
 
     // Finds all goals that arise from the ones that are new, and solves them.
     void settle();
+    // A schema that no value satisfies, as deep within the whole as is certain, where the whole is
+    // one.
+    int32_t blame();
     GoalId alive(GoalId id) const {
         return id == kNever || found[id].cost >= kUnreachable ? kNever : id;
     }
