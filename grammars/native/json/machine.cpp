@@ -13,6 +13,31 @@ constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
+// Which bytes can follow at a place at all: most of those that are asked for cannot.
+constexpr std::array<std::array<bool, 256>, 13> follow_table() {
+    constexpr std::string_view kSpaces = " \t\n\r", kBegins = "\"{[ntf-0123456789";
+    std::array<std::array<bool, 256>, 13> table{};
+    const auto allow = [&](int place, std::string_view bytes) {
+        for (const char c : bytes) table[place][static_cast<uint8_t>(c)] = true;
+    };
+    for (int place = 0; place < 12; ++place) {
+        if (place != 0) allow(place, kSpaces);
+    }
+    for (const int place : {0, 1, 10}) allow(place, kBegins);  // values, and the first of an array
+    for (int byte = 'a'; byte <= 'z'; ++byte) table[2][byte] = true;
+    for (const int place : {3, 7}) table[place].fill(true);  // strings and keys
+    allow(4, "0123456789.eE+-,}]");
+    allow(5, "\"}");
+    allow(6, "\"");
+    allow(8, ":");
+    allow(9, ",}");
+    allow(10, "]");
+    allow(11, ",]");
+    return table;
+}
+
+constexpr auto kFollows = follow_table();
+
 // The place of a position also holds the white space so far, and the progress of a literal.
 int32_t place_of(const Position& at) { return at.at[0] & 0xFF; }
 int32_t spaces_of(const Position& at) { return at.at[0] >> 8 & 0xFF; }
@@ -274,6 +299,7 @@ bool JsonMachine::settled(const Position& at) const {
 
 bool JsonMachine::step(Position& at, uint8_t byte) {
     const int32_t place = place_of(at);
+    if (!kFollows[place][byte]) return false;
     const int32_t raw = at.at[kRaw];
     // A number ends before the byte that follows it.
     if (place == kNumber) return step_number(at, byte);

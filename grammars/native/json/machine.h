@@ -122,6 +122,7 @@ class JsonMachine final : public Machine {
     int32_t spell(std::string_view text);
 
     // Masks
+    void walk_text(const Position& at, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,

@@ -29,10 +29,55 @@ Position JsonMachine::alike(const Position& at) {
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
     if (fill_string(at, mask, kUnreachable)) return;
+    const int32_t place = at.at[kPlace] & 0xFF;
+    if (place == kString || place == kKey) return walk_text(at, mask);
     const Trie& trie = vocabulary_->trie();
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
         [&](uint32_t node, const Position&) {
+            set_bits(trie, node, mask.bits.data());
+            return true;
+        });
+}
+
+// Within a string or key the lexer goes alone, until the string is closed.
+void JsonMachine::walk_text(const Position& at, Mask& mask) {
+    struct Text {
+        Position closed;
+        LexId lex;  // kQuoted: closed
+        int32_t bytes, content;
+    };
+    const bool is_key = (at.at[kPlace] & 0xFF) == kKey;
+    const bool recording = frames_[at.at[kFrame]].recording;
+    const Trie& trie = vocabulary_->trie();
+    std::string spelled(trie.longest() + 1, '\0'), content(4 * trie.longest() + 4, '\0');
+    const auto close = [&](Text& text) {
+        Position to = at;
+        to.at[kState] = text.lex;
+        if (recording) {
+            const auto bytes = std::string_view(spelled).substr(0, text.bytes);
+            to.at[kRaw] = raw_.add(raw_.add(at.at[kRaw], bytes), '"');
+        }
+        const auto added = std::string_view(content).substr(0, text.content);
+        const BaseId base = lexer_.base(text.lex);
+        text.lex = kQuoted;
+        text.closed = to;
+        return is_key ? close_key(text.closed, keys_.add(key_text(at), added))
+                      : finish(text.closed, at.at[kFrame], lexer_.accepted(base), to.at[kRaw]);
+    };
+    walk(
+        trie, 0, Text{{}, at.at[kState], 0, 0},
+        [&](Text& text, uint8_t byte) {
+            if (text.lex == kQuoted) return step(text.closed, byte);
+            const int32_t to = lexer_.next(text.lex, byte);
+            if (to == kDeadLex) return false;
+            if (to == kQuoted) return close(text);
+            if (is_key) text.content += lexer_.content(text.lex, byte, &content[text.content]);
+            if (recording) spelled[text.bytes++] = static_cast<char>(byte);
+            text.lex = to;
+            return true;
+        },
+        [&](uint32_t node, const Text&) {
             set_bits(trie, node, mask.bits.data());
             return true;
         });
