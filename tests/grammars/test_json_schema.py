@@ -320,7 +320,7 @@ def test_whole_documents_decide_and_are_decided(vocab: Vocabulary, schema: Any) 
     truth = Validator(schema)
     rng = random.Random(3)
     values = [*VALUES, *instances(schema, rng, 60)]
-    values += [[1, 2, 1], [[1], [True]], [None, None], [None, 1], {"z": "-a"}, {"z": "a.b"}]
+    values += [[1, 2, 1], [[1], [True]], [None, None], [None, 1], {"z": "-a"}, {"z": "a.b"}, "c"]
     grammar = compile_json_schema(schema, vocab, property_order="any", whitespace="compact")
     judged = set()
     for value in values:

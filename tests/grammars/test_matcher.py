@@ -144,7 +144,8 @@ def test_bounds_of_json_are_bounds(vocab: Vocabulary) -> None:
     assert 7 <= matcher.tokens_to_finish() <= len('["true", null], ')
     for token in (b"[", b'"', b"true", b'"', b", ", b"null", b"]"):
         before = matcher.tokens_to_finish()
-        assert matcher.accept(vocab.native.tokens_beginning(token).tolist()[-1])
+        ids = [int(i) for i in vocab.tokens_beginning(token) if vocab.token(int(i)) == token]
+        assert matcher.accept(ids[0])
         assert matcher.tokens_to_finish() < before
     assert matcher.tokens_to_finish() == 0
 
