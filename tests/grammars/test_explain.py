@@ -50,7 +50,7 @@ def test_every_place_has_a_line_in_the_order_of_the_schema() -> None:
     assert told["#"].startswith('object; required: "name"; optional: "age", "tags"; no other keys')
     assert told["#"].endswith("not enforced (annotations): title")
     assert "1 to 40 characters" in told["/properties/name"]
-    assert "integer; at least 0, below 150 (exactly" in told["/properties/age"]
+    assert "integer; at least 0, below 150 (digit by digit" in told["/properties/age"]
     assert "all different" in told["/properties/tags"]
     assert told["/properties/tags/items"] == "string"
 
@@ -66,7 +66,7 @@ def test_every_place_has_a_line_in_the_order_of_the_schema() -> None:
          "numbers: above 3"),
         ({"multipleOf": 0.01}, "numbers: a multiple of 0.01"),
         ({"const": {"a": 1.0}}, 'equal to {"a": 1}'),
-        ({"enum": [1, "b", None]}, 'one of [1, "b", null]'),
+        ({"enum": [1, "b", None]}, 'one of [1, "b", null] (by value'),
         ({"pattern": "b+"}, 'matching "b+" anywhere'),
         ({"pattern": "^b+$"}, 'matching "^b+$" ('),
         ({"pattern": "^a|b$"}, 'matching "^a|b$" anywhere'),
@@ -77,7 +77,8 @@ def test_every_place_has_a_line_in_the_order_of_the_schema() -> None:
         ({"type": "array", "prefixItems": [{}, {}], "items": False},
          "array; the first 2 as under prefixItems; no further items"),
         ({"minItems": 3, "maxItems": 3}, "arrays: 3 items"),
-        ({"contains": {"type": "null"}, "maxContains": 2}, "arrays: 1 to 2 of them as under con"),
+        ({"maxItems": 1}, "arrays: at most 1 item"),
+        ({"contains": {"type": "null"}, "maxContains": 2}, "arrays: 1 to 2 items as under con"),
         ({"dependentRequired": {"a": ["b"]}}, 'where there is "a", what dependentRequired says'),
         ({"not": {"type": "null"}}, "never as under not"),
         ({"oneOf": [{"type": "null"}, {"minimum": 1}]}, "exactly one of 2 under oneOf"),
@@ -113,7 +114,7 @@ def test_what_has_no_force_is_named(schema: Any, without_force: str | None) -> N
 
 @pytest.mark.parametrize("name", _native.format_names())
 def test_a_known_format_is_enforced(name: str) -> None:
-    assert f'format "{name}" (by an automaton' in lines({"format": name})["#"]
+    assert f'format "{name}" (an automaton' in lines({"format": name})["#"]
     assert "annotations" not in lines({"format": name})["#"]
 
 
@@ -167,6 +168,13 @@ def test_any_text_comes_in_one_line(listed: list[Any], annotations: dict[str, An
     assert len(whole[1]) < 1000
     assert not any(c < " " for c in whole[1])
     assert ("annotations" in whole[1]) == bool(annotations)
+
+
+def test_a_pointer_stays_in_its_line() -> None:
+    told = lines({"properties": {"a\nb": {"type": "null"}}})
+    assert told[r"/properties/a\u000ab"] == "null"
+    told = lines({"$defs": {"a\n": {"type": "null"}}, "$ref": "#/$defs/a%0A"})
+    assert told["#"] == r"as under /$defs/a\u000a ($ref)"
 
 
 def test_lone_surrogates_can_be_printed() -> None:

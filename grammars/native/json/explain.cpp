@@ -1,6 +1,7 @@
 // What is enforced of a document, and how: a line per schema that can matter, for people.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "../text/formats.h"
 #include "goals_inside.h"
@@ -23,12 +24,25 @@ bool is_name(std::string_view key) {
     return false;
 }
 
-// "3", "1 to 5", "at least 2", "at most 4"; "" without limits.
-std::string range(const std::string& low, const std::string& high) {
-    if (low == high) return low;
-    if (high.empty()) return "at least " + low;
-    if (low.empty()) return "at most " + high;
-    return low + " to " + high;
+// "3 items", "1 to 5 items", "at least 2 items", "at most 1 item".
+std::string count(const std::string& low, const std::string& high, const std::string& unit) {
+    const std::string& last = high.empty() ? low : high;
+    const std::string units = last == "1" ? unit : unit + "s";
+    if (low == high) return low + " " + units;
+    if (high.empty()) return "at least " + low + " " + units;
+    if (low.empty()) return "at most " + high + " " + units;
+    return low + " to " + high + " " + units;
+}
+
+bool has_number(const Value& value) {
+    if (value.kind == Value::Kind::kNumber) return true;
+    for (const Value& item : value.items) {
+        if (has_number(item)) return true;
+    }
+    for (const auto& member : value.members) {
+        if (has_number(member.second)) return true;
+    }
+    return false;
 }
 
 // The line of one schema.
@@ -71,12 +85,13 @@ class Line {
             clauses_.push_back(names);
             only_ = names == "integer" ? "number" : names;
         }
-        if (has(Keyword::kConst)) {
-            clauses_.push_back("equal to " + show(Keyword::kConst) + " (by value: 1 equals 1.0)");
-        }
-        if (has(Keyword::kEnum)) {
-            clauses_.push_back("one of " + show(Keyword::kEnum) + " (by value: 1 equals 1.0)");
-        }
+        const auto listed = [&](Keyword keyword, const char* how) {
+            if (!has(keyword)) return;
+            const char* note = has_number(value(keyword)) ? " (by value: 1 equals 1.0)" : "";
+            clauses_.push_back(how + show(keyword) + note);
+        };
+        listed(Keyword::kConst, "equal to ");
+        listed(Keyword::kEnum, "one of ");
     }
 
     void numbers() {
@@ -93,14 +108,14 @@ class Line {
         if (has(Keyword::kMultipleOf)) {
             demands.push_back("a multiple of " + show(Keyword::kMultipleOf));
         }
-        list("number", demands, "exactly, by an automaton over the digits");
+        list("number", demands, "digit by digit, exactly");
     }
 
     void strings() {
         std::vector<std::string> demands;
         if (has(Keyword::kMinLength) || has(Keyword::kMaxLength)) {
-            demands.push_back(range(show(Keyword::kMinLength), show(Keyword::kMaxLength)) +
-                              " characters");
+            demands.push_back(
+                count(show(Keyword::kMinLength), show(Keyword::kMaxLength), "character"));
         }
         if (has(Keyword::kPattern)) {
             const std::string& pattern = value(Keyword::kPattern).text;
@@ -112,7 +127,7 @@ class Line {
         if (has(Keyword::kFormat) && is_known_format()) {
             demands.push_back("format " + show(Keyword::kFormat));
         }
-        list("string", demands, "by an automaton over the characters, however they are escaped");
+        list("string", demands, "an automaton over characters");
     }
 
     void objects() {
@@ -120,12 +135,11 @@ class Line {
             add("object", "required: " + listed(value(Keyword::kRequired).items));
         }
         if (!value_is_empty(Keyword::kProperties)) {
+            std::unordered_set<std::string_view> needed;
+            for (const Value& name : keywords_.names(Keyword::kRequired)) needed.insert(name.text);
             std::vector<std::string_view> optional;
-            const auto& needed = keywords_.names(Keyword::kRequired);
-            for (const auto& [name, schema] : value(Keyword::kProperties).members) {
-                const bool is_needed = std::ranges::any_of(
-                    needed, [&name = name](const Value& other) { return other.text == name; });
-                if (!is_needed) optional.push_back(name);
+            for (const auto& member : value(Keyword::kProperties).members) {
+                if (!needed.contains(member.first)) optional.push_back(member.first);
             }
             if (!optional.empty()) add("object", "optional: " + listed(optional));
         }
@@ -134,12 +148,12 @@ class Line {
             for (const auto& member : value(Keyword::kPatternProperties).members) {
                 patterns.push_back(member.first);
             }
-            add("object", "keys that match " + listed(patterns) + " by automata over the keys");
+            add("object", "keys that match " + listed(patterns));
         }
         if (has(Keyword::kPropertyNames)) add("object", "every key as under propertyNames");
         if (has(Keyword::kMinProperties) || has(Keyword::kMaxProperties)) {
-            add("object", range(show(Keyword::kMinProperties), show(Keyword::kMaxProperties)) +
-                              " keys, counted");
+            add("object",
+                count(show(Keyword::kMinProperties), show(Keyword::kMaxProperties), "key"));
         }
         for (const Keyword keyword :
              {Keyword::kDependencies, Keyword::kDependentRequired, Keyword::kDependentSchemas}) {
@@ -153,15 +167,15 @@ class Line {
         others("object", Keyword::kUnevaluatedProperties, "keys that no subschema speaks of");
         const bool open =
             !has(Keyword::kAdditionalProperties) && !has(Keyword::kUnevaluatedProperties);
-        if (open && (only_ == "object" || has(Keyword::kProperties))) {
+        const bool is_whole = keywords_.place().pointer == 0 && has(Keyword::kProperties);
+        if (open && (only_ == "object" || is_whole)) {
             add("object", "other keys allowed here");
         }
     }
 
     void arrays() {
         if (has(Keyword::kMinItems) || has(Keyword::kMaxItems)) {
-            add("array",
-                range(show(Keyword::kMinItems), show(Keyword::kMaxItems)) + " items, counted");
+            add("array", count(show(Keyword::kMinItems), show(Keyword::kMaxItems), "item"));
         }
         const bool is_list =
             has(Keyword::kItems) && value(Keyword::kItems).kind == Value::Kind::kArray;
@@ -175,8 +189,8 @@ class Line {
         others("array", Keyword::kUnevaluatedItems, "items that no subschema speaks of");
         if (has(Keyword::kContains)) {
             const std::string low = show(Keyword::kMinContains);
-            add("array", range(low.empty() ? "1" : low, show(Keyword::kMaxContains)) +
-                             " of them as under contains, counted");
+            add("array", count(low.empty() ? "1" : low, show(Keyword::kMaxContains), "item") +
+                             " as under contains, counted");
         }
         if (keywords_.flag(Keyword::kUniqueItems)) {
             add("array",
@@ -189,7 +203,8 @@ class Line {
         for (const Keyword keyword :
              {Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef}) {
             if (!has(keyword)) continue;
-            const auto text = keywords_.document().pointers.text(keywords_.target(keyword).pointer);
+            const std::string text =
+                printable(keywords_.document().pointers.text(keywords_.target(keyword).pointer));
             clauses_.push_back("as under " + (text.empty() ? "#" : text) + " (" +
                                std::string(spelling(keyword)) + ")");
         }
@@ -313,7 +328,7 @@ std::vector<std::pair<std::string, std::string>> Goals::explain() const {
 
     std::vector<std::pair<std::string, std::string>> lines;
     for (const Place& place : places) {
-        lines.emplace_back(inside_->document.pointers.text(place.pointer),
+        lines.emplace_back(printable(inside_->document.pointers.text(place.pointer)),
                            Line(inside_->document, place).text());
     }
     if (lines.empty()) lines.emplace_back("", "any value");

@@ -6,7 +6,6 @@ namespace {
 constexpr size_t kLongest = 60;
 constexpr size_t kMostNames = 12;
 
-// Control characters and lone surrogates as escapes: the rest is UTF-8 that can be printed.
 void append(std::string_view text, std::string& out) {
     static constexpr char kDigits[] = "0123456789abcdef";
     const auto escape = [&](uint32_t code) {
@@ -82,11 +81,13 @@ std::string shown(const Value& value) {
     return shortened(std::move(out));
 }
 
-std::string plain(std::string_view text) {
+std::string printable(std::string_view text) {
     std::string out;
     append(text, out);
-    return shortened(std::move(out));
+    return out;
 }
+
+std::string plain(std::string_view text) { return shortened(printable(text)); }
 
 std::string listed(const std::vector<std::string_view>& names) {
     std::string out;

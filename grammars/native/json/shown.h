@@ -11,7 +11,8 @@ namespace sglite::json {
 
 // As JSON, at most about 60 characters.
 std::string shown(const Value& value);
-// A text without quotes.
+// A text without quotes: control characters and lone surrogates as escapes, whole or shortened.
+std::string printable(std::string_view text);
 std::string plain(std::string_view text);
 // Names in quotes, behind commas; the first few, and how many more there are.
 std::string listed(const std::vector<std::string_view>& names);
