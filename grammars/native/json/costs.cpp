@@ -1,5 +1,6 @@
 // Bounds on the tokens to the end, from every place of the JSON machine.
 #include <algorithm>
+#include <bit>
 
 #include "machine.h"
 
@@ -106,13 +107,20 @@ int32_t JsonMachine::cost_of_literal(const Position& at) {
 
 int32_t JsonMachine::cost_of_text(const Position& at) {
     const Frame& of = known(at.at[kFrame]);
-    int32_t bytes = (at.at[kPlace] & 0xFF) == kString ? 1 : 0;
-    const LexId lex = lexer_.settle(at.at[kState], bytes);
+    const auto cost_from = [&](LexId lex) {
+        int32_t best = kUnreachable;
+        for (const auto& [lane, state] : lexer_.lanes(lexer_.base(lex))) {
+            best = std::min(best, add_cost(languages_->distance(state), of.below[lane]));
+        }
+        return best;
+    };
+    if ((at.at[kPlace] & 0xFF) == kNumber) return cost_from(at.at[kState]);
+    if (!lexer_.in_escape(at.at[kState])) return add_cost(cost_from(at.at[kState]), 1);
     int32_t best = kUnreachable;
-    for (const auto& [lane, state] : lexer_.lanes(lexer_.base(lex))) {
-        best = std::min(best, add_cost(languages_->distance(state), of.below[lane]));
+    for (const Lexer::Ending& ending : lexer_.endings(at.at[kState])) {
+        best = std::min(best, add_cost(cost_from(ending.lex), ending.bytes + 1));
     }
-    return add_cost(best, bytes);
+    return best;
 }
 
 template <typename State>
@@ -126,11 +134,18 @@ int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
 
 // From within a key, of which `text` is kept, to the end of everything.
 int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
-    int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // quote, colon, space
-    lex = lexer_.settle(lex, bytes);
     const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
     int32_t best = kUnreachable;
+    if (lexer_.in_escape(lex)) {
+        if (key.low < key.high) text = keys_.add(0, plan.names[key.low].substr(0, key.depth));
+        for (const auto& [then, taken, content] : lexer_.endings(lex)) {
+            const int32_t rest = cost_of_key(then, object, keys_.add(text, content), frame);
+            best = std::min(best, add_cost(rest, taken));
+        }
+        return best;
+    }
+    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // `": `
     for (int32_t i = key.low; i < key.high; ++i) {
         if (!plan.is_allowed(i)) continue;
         const std::string_view name = plan.names[i];
@@ -143,8 +158,8 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_
     return add_cost(best, bytes);
 }
 
-// The nearest extra key that is not used yet. Where all ask the same of their values and no name
-// is near, any key will do.
+// The cheapest extra key that is not used yet. Where all ask the same of their values and no name
+// is near, any key will do; else those are looked at too that shapes and demands speak of.
 int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                                        int32_t text, int32_t frame) {
     int32_t* shared = nullptr;
@@ -153,17 +168,36 @@ int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& pla
         shared = &behind_extra_.try_emplace(place, kUnset).first->second;
         if (*shared != kUnset) return add_cost(*shared, languages_->distance(key.extra));
     }
-    std::string content =
+    const std::string content =
         key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
-    text::TextState state = key.extra;
+    const auto [best, rest] = nearest_key(key.extra, content, plan, object, frame);
+    if (shared != nullptr && rest < kUnreachable) *shared = rest;
+    if (objects_[object].uniform) return best;
+    int32_t least = best;
+    for (const text::LangId keys : key_classes(object)) {
+        text::TextState state = languages_->start(keys);
+        for (const char c : content) {
+            if (state != text::kDeadText) {
+                state = languages_->next(state, static_cast<uint8_t>(c));
+            }
+        }
+        if (state == text::kDeadText) continue;
+        least = std::min(least, nearest_key(state, content, plan, object, frame).first);
+    }
+    return least;
+}
+
+// By the letters of the shortest text; the costs to the end of everything, and those behind the key.
+std::pair<int32_t, int32_t> JsonMachine::nearest_key(text::TextState state, std::string content,
+                                                     const KeyPlan& plan, int32_t object,
+                                                     int32_t frame) {
     int32_t bytes = 0;
     while (bytes < kLongestKey) {
         if (languages_->accepts(state) && !std::ranges::binary_search(plan.names, content)) {
             const int32_t member = member_frame(object, keys_.add(0, content), frame);
             if (!frames_[member].goals.empty()) {
                 const int32_t rest = cost_of_value(member);
-                if (shared != nullptr) *shared = rest;
-                return add_cost(rest, bytes);
+                return {add_cost(rest, bytes), rest};
             }
         }
         int nearest = -1;
@@ -181,7 +215,34 @@ int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& pla
         content.push_back(static_cast<char>(nearest));
         bytes += nearest < 0x20 ? 6 : nearest == '"' || nearest == '\\' ? 2 : 1;
     }
-    return kUnreachable;
+    return {kUnreachable, kUnreachable};
+}
+
+// Keys of which some may be cheaper than the nearest: what the shapes of an object tell apart, and
+// what its open demands ask for, one by one and together.
+const std::vector<text::LangId>& JsonMachine::key_classes(int32_t object) {
+    const auto [place, fresh] = key_classes_.try_emplace(object);
+    std::vector<text::LangId>& found = place->second;
+    if (!fresh) return found;
+    for (const ObjectItem& item : objects_[object].items) {
+        const uint32_t open = item.at.open;
+        for (const auto& extra : item.shape->extras) {
+            found.push_back(extra.keys);
+            for (uint32_t some = open; some != 0; some = (some - 1) & open) {
+                const bool few = std::popcount(open) <= 4 || std::popcount(some) == 1;
+                if (!few && some != open) continue;
+                std::vector<text::LangId> all{extra.keys};
+                for (size_t i = 0; i < item.shape->some.size(); ++i) {
+                    if (some >> i & 1) all.push_back(item.shape->some[i].keys);
+                }
+                found.push_back(languages_->both(std::move(all)));
+            }
+        }
+    }
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    std::erase(found, text::kNoText);
+    return found;
 }
 
 // The costs behind tokens that stay within a string or key, from the border of a character to

@@ -5,12 +5,12 @@
 // meet ("lanes"); a finished value says which ones it met, and its frame goes on with those.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "../machine.h"
@@ -36,6 +36,7 @@ class JsonMachine final : public Machine {
     bool can_go_on(const Position& at) override;
     int32_t cost(const Position& at) override;
     Position alike(const Position& at) override;
+    int32_t same_mask(const Position& at) override;
     void find_mask(const Position& at, Mask& mask) override;
     bool find_within(const Position& at, int32_t budget, Mask& mask) override;
     size_t memory() const override;
@@ -43,6 +44,7 @@ class JsonMachine final : public Machine {
     const Goals& goals() const { return goals_; }
 
   private:
+    // Throws Refused if a byte that some text can hold is no token of its own.
     void check_bytes();
 
     enum Place : int32_t {
@@ -78,6 +80,7 @@ class JsonMachine final : public Machine {
         int32_t object = kUnset, array = kUnset;
     };
     static constexpr int32_t kUnset = -3;
+    static const std::array<std::array<bool, 256>, kDone + 1> kFollows;
 
     class Prices;
 
@@ -113,6 +116,9 @@ class JsonMachine final : public Machine {
     int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
     int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                               int32_t text, int32_t frame);
+    std::pair<int32_t, int32_t> nearest_key(text::TextState state, std::string content,
+                                            const KeyPlan& plan, int32_t object, int32_t frame);
+    const std::vector<text::LangId>& key_classes(int32_t object);
     template <typename State>
     int32_t cost_of_closing(const State& state, int32_t frame);
     struct Span {
@@ -128,6 +134,9 @@ class JsonMachine final : public Machine {
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);
     bool is_text_free(int32_t frame);
+    bool is_free(BaseId base);
+    int32_t tails_behind_value(const Position& at, BaseId base);
+    int32_t tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice);
 
     const std::shared_ptr<const Vocabulary> vocabulary_;
     const Style style_;
@@ -138,11 +147,14 @@ class JsonMachine final : public Machine {
     Objects objects_;
     Arrays arrays_;
     Chains keys_, raw_;
+    Lists tails_, same_masks_;
+    std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> known_tails_;
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
     std::unordered_map<std::string, int32_t> spelled_;
     std::unordered_map<uint64_t, int32_t> behind_extra_;  // object and frame: costs behind a key
+    std::unordered_map<int32_t, std::vector<text::LangId>> key_classes_;  // per object
     size_t memory_ = 0;
 };
 
