@@ -41,8 +41,7 @@ void bind_goals(nb::module_& m) {
         .def("admits",
              [](Compiled& c, int32_t goal, const std::string& value) {
                  return json::admits(c.goals, c.languages, goal, json::read(value));
-             })
-        .def("explain", [](const Compiled& c) { return c.goals.explain(); });
+             });
     m.def("json_identity", [](const std::string& text) {
         const std::string found = json::identity(json::read(text));
         return nb::bytes(found.data(), found.size());
