@@ -274,7 +274,7 @@ def test_refusals_name_the_place(pattern: str, place: str, word: str | None, pyt
         return
     with pytest.raises(Refused, match=re.escape(word or "not supported")) as caught:
         parse_regex(pattern, python)
-    assert place == caught.value.args[0].rpartition(" @ ")[2]
+    assert place == caught.value.reason.rpartition(" @ ")[2]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@
 namespace sglite::json {
 namespace {
 
-constexpr int kLongestKey = 4096;  // of those that are made up to price a key
+constexpr int kMostTried = 10'000;  // beginnings of a key that is made up to price it
 constexpr int32_t kWidest = 6;     // bytes of one character, as it is written
 
 }  // namespace
@@ -144,42 +144,66 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_
 }
 
 // The nearest extra key that is not used yet. Where all ask the same of their values and no name
-// is near, any key will do.
+// is near, any key will do; else there is one to try for every kind of key that some item tells
+// apart.
 int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                                        int32_t text, int32_t frame) {
-    int32_t* shared = nullptr;
-    if (key.low == key.high && objects_[object].uniform) {
-        const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
-        shared = &behind_extra_.try_emplace(place, kUnset).first->second;
-        if (*shared != kUnset) return add_cost(*shared, languages_->distance(key.extra));
-    }
-    std::string content =
+    const std::string begun =
         key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
-    text::TextState state = key.extra;
-    int32_t bytes = 0;
-    while (bytes < kLongestKey) {
-        if (languages_->accepts(state) && !std::ranges::binary_search(plan.names, content)) {
-            const int32_t member = member_frame(object, keys_.add(0, content), frame);
-            if (!frames_[member].goals.empty()) {
-                const int32_t rest = cost_of_value(member);
-                if (shared != nullptr) *shared = rest;
-                return add_cost(rest, bytes);
+    if (!objects_[object].uniform) {
+        int32_t best = kUnreachable;
+        for (const text::LangId kind : objects_.kinds_of_keys(object)) {
+            text::TextState state = languages_->start(kind);
+            for (const char c : begun) {
+                if (state == text::kDeadText) break;
+                state = languages_->next(state, static_cast<uint8_t>(c));
             }
+            best = std::min(best, cost_of_key_from(state, begun, plan, object, frame));
         }
-        int nearest = -1;
-        int32_t distance = kUnreachable;
+        return best;
+    }
+    if (key.low < key.high) return cost_of_key_from(key.extra, begun, plan, object, frame);
+    const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
+    const int32_t distance = languages_->distance(key.extra);
+    if (const auto known = behind_extra_.find(place); known != behind_extra_.end()) {
+        return add_cost(known->second, distance);
+    }
+    const int32_t cost = cost_of_key_from(key.extra, begun, plan, object, frame);
+    if (cost < kUnreachable) behind_extra_.emplace(place, cost - distance);
+    return cost;
+}
+
+// The lightest text from `state`, behind `begun`, that can be the next key, and what follows it.
+int32_t JsonMachine::cost_of_key_from(text::TextState state, const std::string& begun,
+                                      const KeyPlan& plan, int32_t object, int32_t frame) {
+    struct Open {
+        int32_t least, bytes;  // of the whole rest; of it so far
+        std::string text;
+        text::TextState state;
+        // Of equal ones, the one that has come further is looked at first.
+        bool operator<(const Open& other) const {
+            return std::pair(least, -bytes) > std::pair(other.least, -other.bytes);
+        }
+    };
+    if (state == text::kDeadText) return kUnreachable;
+    std::vector<Open> heap{{languages_->distance(state), 0, begun, state}};
+    for (int tried = 0; !heap.empty() && tried < kMostTried; ++tried) {
+        std::pop_heap(heap.begin(), heap.end());
+        const Open at = std::move(heap.back());
+        heap.pop_back();
+        if (at.least == at.bytes && languages_->accepts(at.state) &&
+            !std::ranges::binary_search(plan.names, at.text)) {
+            const int32_t member = member_frame(object, keys_.add(0, at.text), frame);
+            if (!frames_[member].goals.empty()) return add_cost(at.bytes, cost_of_value(member));
+        }
         for (int byte = 0; byte < 256; ++byte) {
-            const text::TextState to = languages_->next(state, static_cast<uint8_t>(byte));
-            if (to == text::kDeadText || (byte < 0x20 && distance < kUnreachable)) continue;
-            const int32_t rest = languages_->distance(to);
-            // Letters come before everything else of the same length.
-            const bool better = rest < distance || (rest == distance && byte == 'a');
-            if (better) nearest = byte, distance = rest;
+            const text::TextState to = languages_->next(at.state, static_cast<uint8_t>(byte));
+            if (to == text::kDeadText) continue;
+            const char c = static_cast<char>(byte);
+            const int32_t bytes = at.bytes + static_cast<int32_t>(written({&c, 1}).size());
+            heap.push_back({add_cost(bytes, languages_->distance(to)), bytes, at.text + c, to});
+            std::push_heap(heap.begin(), heap.end());
         }
-        if (nearest < 0) break;
-        state = languages_->next(state, static_cast<uint8_t>(nearest));
-        content.push_back(static_cast<char>(nearest));
-        bytes += nearest < 0x20 ? 6 : nearest == '"' || nearest == '\\' ? 2 : 1;
     }
     return kUnreachable;
 }

@@ -113,6 +113,8 @@ class JsonMachine final : public Machine {
     int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
     int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                               int32_t text, int32_t frame);
+    int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
+                             int32_t object, int32_t frame);
     template <typename State>
     int32_t cost_of_closing(const State& state, int32_t frame);
     struct Span {
