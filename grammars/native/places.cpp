@@ -31,6 +31,14 @@ bool list_ids(std::span<const uint32_t> bits, size_t most, std::vector<int32_t>&
 
 }  // namespace
 
+// Where a mask that many places share is kept: a cursor that stands nowhere.
+Places::Cursor Places::shared_key(int32_t number) {
+    Cursor key;
+    key.at.at.fill(-1);
+    key.offset = number;
+    return key;
+}
+
 size_t Places::CursorHash::operator()(const Cursor& cursor) const {
     const auto prefix = static_cast<uint64_t>(cursor.prefix + 1) << 20;
     return PositionHash()(cursor.at) + (prefix + static_cast<uint64_t>(cursor.offset)) * 31;
@@ -154,13 +162,22 @@ Places::Kept* Places::known_mask(PlaceId place) {
 Places::Kept& Places::mask_of(PlaceId place) {
     if (Kept* const known = known_mask(place)) return *known;
     Cursor key = places_[place].cursor;
+    const int32_t same = key.prefix < 0 ? machine_->same_mask(key.at) : -1;
+    if (same >= 0) {
+        const Cursor shared = shared_key(same);
+        if (const auto known = masks_.find(shared); known != masks_.end()) {
+            places_[place].mask = known->second.get();
+            known->second->used = ++clock_;
+            return *known->second;
+        }
+    }
     Mask mask;
     mask.bits = std::move(scratch_);
     if (mask.bits.empty()) mask.bits.resize(vocabulary_.mask_words(), 0);
     scratch_.clear();
     if (key.prefix < 0) {
         machine_->find_mask(key.at, mask);
-        key.at = machine_->alike(key.at);
+        key = same >= 0 ? shared_key(same) : Cursor{machine_->alike(key.at)};
     } else {
         find_in_prefix(key, mask);
     }

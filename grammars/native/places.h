@@ -84,6 +84,7 @@ class Places {
         bool complete = false;
     };
 
+    static Cursor shared_key(int32_t number);
     bool step(Cursor& cursor, uint8_t byte);
     bool steps(Cursor& cursor, std::string_view text);
     int32_t cost_of(const Cursor& cursor);

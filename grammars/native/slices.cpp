@@ -217,8 +217,11 @@ bool is_simple(std::string_view tail) {
     return next + 1 == tail.size() && std::string_view("\"[{").find(tail[next]) != tail.npos;
 }
 
+// Whether a tail of a key goes on to the end of another one.
 bool holds_key(std::string_view tail) {
-    const size_t comma = tail.find(',');
+    const size_t colon = tail.find_first_not_of(" \t\r\n");
+    if (colon == tail.npos || tail[colon] != ':') return false;
+    const size_t comma = tail.find(',', colon);
     const size_t quote = comma == tail.npos ? tail.npos : tail.find('"', comma);
     return quote != tail.npos && tail.find('"', quote + 1) != tail.npos;
 }
@@ -318,7 +321,8 @@ StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling) {
     slice.characters.assign(vocabulary.size(), Slice::kOutside);
     std::vector<Closer> closers;
     walk_free(vocabulary, text, [&](int32_t id, const Place& at) {
-        if (at.state != FreeText::kClosed && vocabulary.bytes(id).find("\\u") != std::string::npos) {
+        if (at.state != FreeText::kClosed &&
+            vocabulary.bytes(id).find("\\u") != std::string::npos) {
             slice.escaped.push_back(id);
             return;
         }

@@ -69,6 +69,7 @@ class Lexer {
         int32_t low, high, depth;
         text::TextState extra;  // kDeadText: no other key begins so
     };
+    bool is_key(BaseId base) const { return bases_[base].plan >= 0; }
     Key key(BaseId base) const;
     // Of strings and numbers: the live lanes, each with its state.
     std::vector<std::pair<int32_t, text::TextState>> lanes(BaseId base) const;

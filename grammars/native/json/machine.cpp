@@ -34,6 +34,28 @@ text::Languages::Options options_for(const Vocabulary& vocabulary) {
 
 }  // namespace
 
+// Which bytes can follow at a place at all: most of those that are asked for cannot.
+const std::array<std::array<bool, 256>, JsonMachine::kDone + 1> JsonMachine::kFollows = [] {
+    std::array<std::array<bool, 256>, kDone + 1> table{};
+    const auto allow = [&](int place, std::string_view bytes) {
+        for (const char c : bytes) table[place][static_cast<uint8_t>(c)] = true;
+    };
+    for (int place = kSpacedValue; place < kDone; ++place) allow(place, " \t\n\r");
+    for (const int place : {kValue, kSpacedValue, kArrayBegin}) {
+        allow(place, "\"{[ntf-0123456789");
+    }
+    allow(kLiteral, "aeflrstu");
+    for (const int place : {kString, kKey}) table[place].fill(true);
+    allow(kNumber, "0123456789.eE+-,}]");
+    allow(kObjectBegin, "\"}");
+    allow(kNextKey, "\"");
+    allow(kColon, ":");
+    allow(kMemberEnd, ",}");
+    allow(kArrayBegin, "]");
+    allow(kItemEnd, ",]");
+    return table;
+}();
+
 // Costs of goals are those of Goals; keys are spelled with the tokens that there are.
 class JsonMachine::Prices final : public Costs {
   public:
@@ -73,64 +95,6 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
 }
 
 JsonMachine::~JsonMachine() = default;
-
-// Throws Refused if a byte that some text can hold is no token of its own.
-void JsonMachine::check_bytes() {
-    std::bitset<256> whole;
-    for (int byte = 0; byte < 256; ++byte) {
-        whole[byte] = vocabulary_->has_single_byte(static_cast<uint8_t>(byte));
-    }
-    if ((whole | barred_bytes(*vocabulary_)).all()) return;
-    std::bitset<256> used;
-    const auto use = [&](std::string_view bytes) {
-        for (const char c : bytes) used.set(static_cast<uint8_t>(c));
-    };
-    const auto use_content = [&](const std::bitset<256>& bytes) {
-        std::bitset<256> raw = bytes;
-        for (int byte = 0; byte < 0x20; ++byte) raw.reset(byte);
-        const bool escapes = bytes['"'] || bytes['\\'] || raw != bytes;
-        used |= raw;
-        if (escapes || style_.any_spelling) use("\\");
-        if (raw != bytes || style_.any_spelling) use("bfnrtu0123456789abcdef");
-        if (style_.any_spelling) use("/ABCDEF");
-        use("\"");
-    };
-    if (style_.whitespace != Style::Whitespace::kCompact) use(" ");
-    if (style_.whitespace == Style::Whitespace::kFlexible) use("\t\n\r");
-    std::vector<GoalId> open{goals_.root()};
-    std::unordered_set<GoalId> seen;
-    while (!open.empty()) {
-        const GoalId id = open.back();
-        open.pop_back();
-        if (id == kNever || !seen.insert(id).second) continue;
-        const Goal& goal = goals_.goal(id);
-        if (goal.null) use("null");
-        if (goal.truth) use("true");
-        if (goal.falsity) use("false");
-        if (goal.strings != text::kNoText) use_content(languages_->bytes(goal.strings));
-        if (goal.numbers != text::kNoText) used |= languages_->bytes(goal.numbers);
-        for (const ObjectShape& shape : goal.objects) {
-            use("{}");
-            if (!shape.names.empty() || !shape.extras.empty()) use(":,");
-            for (const std::string& name : shape.names) {
-                std::bitset<256> bytes;
-                for (const char c : name) bytes.set(static_cast<uint8_t>(c));
-                use_content(bytes);
-            }
-            for (const auto& extra : shape.extras) {
-                use_content(languages_->bytes(extra.keys));
-                open.push_back(extra.value);
-            }
-            open.insert(open.end(), shape.values.begin(), shape.values.end());
-        }
-        for (const ArrayShape& shape : goal.arrays) {
-            use("[],");
-            open.insert(open.end(), shape.first.begin(), shape.first.end());
-            open.push_back(shape.rest);
-        }
-    }
-    check_single_bytes(*vocabulary_, used & ~barred_bytes(*vocabulary_));
-}
 
 Position JsonMachine::start() {
     Position at;
@@ -277,6 +241,7 @@ bool JsonMachine::settled(const Position& at) const {
 
 bool JsonMachine::step(Position& at, uint8_t byte) {
     const int32_t place = place_of(at);
+    if (!kFollows[place][byte]) return false;
     const int32_t raw = at.at[kRaw];
     // A number ends before the byte that follows it.
     if (place == kNumber) return step_number(at, byte);

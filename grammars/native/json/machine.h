@@ -5,12 +5,12 @@
 // meet ("lanes"); a finished value says which ones it met, and its frame goes on with those.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "../machine.h"
@@ -36,6 +36,7 @@ class JsonMachine final : public Machine {
     bool can_go_on(const Position& at) override;
     int32_t cost(const Position& at) override;
     Position alike(const Position& at) override;
+    int32_t same_mask(const Position& at) override;
     void find_mask(const Position& at, Mask& mask) override;
     bool find_within(const Position& at, int32_t budget, Mask& mask) override;
     size_t memory() const override;
@@ -43,6 +44,7 @@ class JsonMachine final : public Machine {
     const Goals& goals() const { return goals_; }
 
   private:
+    // Throws Refused if a byte that some text can hold is no token of its own.
     void check_bytes();
 
     enum Place : int32_t {
@@ -78,6 +80,7 @@ class JsonMachine final : public Machine {
         int32_t object = kUnset, array = kUnset;
     };
     static constexpr int32_t kUnset = -3;
+    static const std::array<std::array<bool, 256>, kDone + 1> kFollows;
 
     class Prices;
 
@@ -124,11 +127,15 @@ class JsonMachine final : public Machine {
     int32_t spell(std::string_view text);
 
     // Masks
+    void walk_text(const Position& at, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);
     bool is_text_free(int32_t frame);
+    bool is_free(BaseId base);
+    int32_t tails_behind_value(const Position& at, BaseId base);
+    int32_t tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice);
 
     const std::shared_ptr<const Vocabulary> vocabulary_;
     const Style style_;
@@ -139,6 +146,8 @@ class JsonMachine final : public Machine {
     Objects objects_;
     Arrays arrays_;
     Chains keys_, raw_;
+    Lists tails_, same_masks_;
+    std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> known_tails_;
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;

@@ -29,10 +29,55 @@ Position JsonMachine::alike(const Position& at) {
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
     if (fill_string(at, mask, kUnreachable)) return;
+    const int32_t place = at.at[kPlace] & 0xFF;
+    if (place == kString || place == kKey) return walk_text(at, mask);
     const Trie& trie = vocabulary_->trie();
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
         [&](uint32_t node, const Position&) {
+            set_bits(trie, node, mask.bits.data());
+            return true;
+        });
+}
+
+// Within a string or key the lexer goes alone, until the string is closed.
+void JsonMachine::walk_text(const Position& at, Mask& mask) {
+    struct Text {
+        Position closed;
+        LexId lex;  // kQuoted: closed
+        int32_t bytes, content;
+    };
+    const bool is_key = (at.at[kPlace] & 0xFF) == kKey;
+    const bool recording = frames_[at.at[kFrame]].recording;
+    const Trie& trie = vocabulary_->trie();
+    std::string spelled(trie.longest() + 1, '\0'), content(4 * trie.longest() + 4, '\0');
+    const auto close = [&](Text& text) {
+        Position to = at;
+        to.at[kState] = text.lex;
+        if (recording) {
+            const auto bytes = std::string_view(spelled).substr(0, text.bytes);
+            to.at[kRaw] = raw_.add(raw_.add(at.at[kRaw], bytes), '"');
+        }
+        const auto added = std::string_view(content).substr(0, text.content);
+        const BaseId base = lexer_.base(text.lex);
+        text.lex = kQuoted;
+        text.closed = to;
+        return is_key ? close_key(text.closed, keys_.add(key_text(at), added))
+                      : finish(text.closed, at.at[kFrame], lexer_.accepted(base), to.at[kRaw]);
+    };
+    walk(
+        trie, 0, Text{{}, at.at[kState], 0, 0},
+        [&](Text& text, uint8_t byte) {
+            if (text.lex == kQuoted) return step(text.closed, byte);
+            const int32_t to = lexer_.next(text.lex, byte);
+            if (to == kDeadLex) return false;
+            if (to == kQuoted) return close(text);
+            if (is_key) text.content += lexer_.content(text.lex, byte, &content[text.content]);
+            if (recording) spelled[text.bytes++] = static_cast<char>(byte);
+            text.lex = to;
+            return true;
+        },
+        [&](uint32_t node, const Text&) {
             set_bits(trie, node, mask.bits.data());
             return true;
         });
@@ -59,6 +104,73 @@ bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
     return true;
 }
 
+// Inside of free text all that tells masks apart is which tails may follow the closing quote.
+int32_t JsonMachine::same_mask(const Position& at) {
+    const int32_t place = at.at[kPlace] & 0xFF;
+    if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return -1;
+    if (frames_[at.at[kFrame]].recording) return -1;
+    const BaseId base = lexer_.base(at.at[kState]);
+    if (place == kString) {
+        if (!is_free(base)) return -1;
+        return same_masks_.add({tails_behind_value(at, base), -1});
+    }
+    const ObjectState& object = objects_[at.at[kObject]];
+    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+    if (!object.uniform || !slice.keys_apart) return -1;
+    // Every content but the empty one must lead away from all names.
+    BaseId away = base;
+    const auto nodes = slice.contents.nodes();
+    for (size_t node = 1; node < nodes.size(); node = nodes[node].skip) {
+        away = lexer_.next_content(base, nodes[node].byte);
+        if (away == kDeadLex || !is_free(away)) return -1;
+    }
+    if (!is_free(away)) return -1;
+    const int32_t others = tails_behind_extra(at, away, slice);
+    if (is_free(base)) return same_masks_.add({others, -1});
+    if (lexer_.accepted(base).empty()) return same_masks_.add({others, kUnset});
+    return same_masks_.add({others, tails_.add(tails_behind(at, base, "", slice, false))});
+}
+
+// Whether any text may follow, and be closed anywhere; of keys: as one that is none of the names.
+bool JsonMachine::is_free(BaseId base) {
+    const text::TextState any = languages_->start(text::kAnyText);
+    if (lexer_.is_key(base)) {
+        const Lexer::Key key = lexer_.key(base);
+        return key.low == key.high && key.extra == any;
+    }
+    return std::ranges::all_of(lexer_.lanes(base), [&](const auto& l) { return l.second == any; });
+}
+
+int32_t JsonMachine::tails_behind_value(const Position& at, BaseId base) {
+    std::vector<int32_t> key{at.at[kFrame], -1};
+    const std::vector<int32_t>& lanes = lexer_.accepted(base);
+    key.insert(key.end(), lanes.begin(), lanes.end());
+    const auto [place, fresh] = known_tails_.try_emplace(std::move(key));
+    if (fresh) {
+        const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+        place->second = tails_.add(tails_behind(at, base, "", slice, false));
+    }
+    return place->second;
+}
+
+// The same behind any key that is not used yet and none of the names: of an object whose extra
+// keys all ask the same of their values.
+int32_t JsonMachine::tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice) {
+    const auto [place, fresh] = known_tails_.try_emplace({at.at[kFrame], at.at[kObject]});
+    if (fresh) {
+        std::string added;
+        if (!is_free(lexer_.base(at.at[kState]))) {
+            const auto nodes = slice.contents.nodes();
+            size_t node = 0;
+            do {
+                added.push_back(static_cast<char>(nodes[++node].byte));
+            } while (nodes[node].strings == 0);
+        }
+        place->second = tails_.add(tails_behind(at, away, added, slice, false));
+    }
+    return place->second;
+}
+
 // False where nothing is known beforehand. Tokens that close the string are priced if there is a
 // budget: then those are set behind which the cost is below it.
 bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
@@ -72,9 +184,8 @@ bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
     std::ranges::copy(inside, mask.bits.begin());
     for (const int32_t id : slice.escaped) {
         Position to = at;
-        const bool possible = std::ranges::all_of(vocabulary_->bytes(id), [&](char c) {
-            return step(to, static_cast<uint8_t>(c));
-        });
+        const bool possible = std::ranges::all_of(
+            vocabulary_->bytes(id), [&](char c) { return step(to, static_cast<uint8_t>(c)); });
         if (!possible) continue;
         const int32_t then = budget < kUnreachable ? cost(to) : 0;
         if (then < budget) set_bit(mask.bits, id);
