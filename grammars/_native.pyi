@@ -6,10 +6,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-class Refused(Exception):  # noqa: N818
-    """A grammar that cannot be compiled; the message is the reason."""
+from sglite.errors import GrammarError
 
-    pointer: str
+class Refused(GrammarError):  # noqa: N818
+    """A grammar that cannot be compiled, or searched on."""
 
 class Vocabulary:
     def __init__(self, tokens: list[bytes], eos: list[int], special: list[int]) -> None: ...

@@ -33,7 +33,7 @@ class Grammar:
         try:
             return _NativeMatcher(self, self._native, prefix)
         except _native.Refused as error:
-            raise GrammarError(*error.args) from None
+            raise GrammarError(error.reason, error.pointer) from None
 
 
 class Matcher:
@@ -206,7 +206,7 @@ def build(
     try:
         return Grammar(builder.build(root, vocabulary.native, True, most_edges), vocabulary)
     except _native.Refused as error:
-        raise GrammarError(*error.args) from None
+        raise GrammarError(error.reason, error.pointer) from None
 
 
 def free_text(vocabulary: Vocabulary) -> Grammar:

@@ -19,7 +19,7 @@ def refusals(what: str) -> Iterator[None]:
     try:
         yield
     except _native.Refused as error:
-        raise GrammarError(*error.args) from None
+        raise GrammarError(error.reason, error.pointer) from None
     except RecursionError:
         raise GrammarError(f"the {what} is nested too deeply; make it flatter") from None
     except UnicodeEncodeError as error:

@@ -33,7 +33,7 @@ def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native
         try:
             native = _native.compile_pattern(pattern.encode(), False, False, vocab.native)
         except _native.Refused as error:
-            raise GrammarError(*error.args) from None
+            raise GrammarError(error.reason, error.pointer) from None
         return Grammar(native, vocab)
 
     with refusals("pattern"):

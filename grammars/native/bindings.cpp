@@ -35,9 +35,10 @@ Spelling spelling_of(int number) {
     return static_cast<Spelling>(number);
 }
 
-// The arguments of the Python exception are the reason and the place.
+// A GrammarError, whoever meets it: searches are given up in the midst of decoding, too.
 void bind_refused(nb::module_& m) {
-    nb::object type = nb::exception<sglite::Refused>(m, "Refused");
+    const nb::object base = nb::module_::import_("sglite.errors").attr("GrammarError");
+    nb::object type = nb::exception<sglite::Refused>(m, "Refused", base);
     nb::register_exception_translator(
         [](const std::exception_ptr& thrown, void* type) {
             try {

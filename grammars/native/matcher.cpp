@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <stdexcept>
 #include <vector>
 
@@ -26,6 +27,15 @@ Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, MakeMachine make)
     : vocabulary_(std::move(vocabulary)),
       make_(std::move(make)),
       places_(std::make_unique<Places>(make_(), *vocabulary_)) {}
+
+Grammar::Use::Use(Grammar& grammar)
+    : grammar_(grammar), lock_(grammar.mutex_), thrown_(std::uncaught_exceptions()) {
+    if (grammar.spoiled_) grammar.renew();
+}
+
+Grammar::Use::~Use() {
+    if (std::uncaught_exceptions() > thrown_) grammar_.spoiled_ = true;
+}
 
 Matcher Grammar::matcher(std::string_view prefix) {
     for (const char c : prefix) {
@@ -56,10 +66,14 @@ uint32_t Grammar::generation() {
 
 // What living matchers need to be found again does not count: it would be needed at once.
 void Grammar::renew_if_large() {
-    if (places_->memory() <= limit_ + replayed_) return;
+    if (places_->memory() > limit_ + replayed_) renew();
+}
+
+void Grammar::renew() {
     places_ = std::make_unique<Places>(make_(), *vocabulary_);
     ++generation_;
     replayed_ = places_->memory();
+    spoiled_ = false;
 }
 
 // The place of a step in the present generation.
@@ -90,7 +104,7 @@ PlaceId Grammar::place_of(StepId step, const std::string* prefix) {
 Matcher::Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix)
     : grammar_(std::move(grammar)) {
     if (!prefix.empty()) prefix_ = std::make_shared<const std::string>(prefix);
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     step_ = grammar_->history_.add(History::kNone, Step::kBegin, grammar_->places_->start(prefix),
                                    grammar_->generation_);
 }
@@ -123,7 +137,7 @@ bool Matcher::fill_known_mask(std::span<uint32_t> mask, int32_t budget) {
         std::ranges::fill(mask, 0);
         return true;
     }
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     const Step& step = grammar_->history_[step_];
     Places& places = *grammar_->places_;
     if (step.generation != grammar_->generation_) return false;
@@ -139,7 +153,7 @@ void Matcher::fill_mask(std::span<uint32_t> mask, int32_t budget) {
         return;
     }
     const Busy busy(grammar_->busy_);
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     grammar_->renew_if_large();
     const PlaceId at = place();
     grammar_->places_->fill(at, mask, budget);
@@ -167,10 +181,6 @@ bool Matcher::accept_locked(int64_t id) {
 }
 
 void Matcher::rollback_locked(size_t count) {
-    if (count > length_) {
-        throw std::invalid_argument("cannot roll back " + std::to_string(count) + " ids, only " +
-                                    std::to_string(length_) + " were accepted");
-    }
     if (count == 0) return;
     StepId to = step_;
     for (size_t i = 0; i < count; ++i) to = grammar_->history_[to].before;
@@ -182,32 +192,40 @@ void Matcher::rollback_locked(size_t count) {
 }
 
 bool Matcher::accept(int64_t id) {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     return accept_locked(id);
 }
 
 bool Matcher::accept_all(std::span<const int64_t> ids) {
-    const std::lock_guard lock(grammar_->mutex_);
-    for (size_t i = 0; i < ids.size(); ++i) {
-        if (accept_locked(ids[i])) continue;
-        rollback_locked(i);
-        return false;
+    const Grammar::Use use(*grammar_);
+    size_t accepted = 0;
+    try {
+        while (accepted < ids.size() && accept_locked(ids[accepted])) ++accepted;
+    } catch (const Refused&) {
+        rollback_locked(accepted);
+        throw;
     }
-    return true;
+    if (accepted == ids.size()) return true;
+    rollback_locked(accepted);
+    return false;
 }
 
 void Matcher::rollback(size_t count) {
+    if (count > length_) {
+        throw std::invalid_argument("cannot roll back " + std::to_string(count) + " ids, only " +
+                                    std::to_string(length_) + " were accepted");
+    }
     const std::lock_guard lock(grammar_->mutex_);
     rollback_locked(count);
 }
 
 bool Matcher::is_complete() const {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     return grammar_->places_->complete(place());
 }
 
 bool Matcher::is_finished() const {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     if (ended_) return true;
     const PlaceId at = place();
     return grammar_->places_->complete(at) && !grammar_->places_->can_go_on(at);
@@ -216,21 +234,21 @@ bool Matcher::is_finished() const {
 int32_t Matcher::allowed_count() const {
     if (ended_) return 0;
     const Busy busy(grammar_->busy_);
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     const auto eos = static_cast<int32_t>(grammar_->vocabulary().eos_ids().size());
     const PlaceId at = place();
     return grammar_->places_->count(at) + (grammar_->places_->complete(at) ? eos : 0);
 }
 
 int32_t Matcher::tokens_to_finish() const {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     return grammar_->places_->cost(place());
 }
 
 std::string Matcher::forced_bytes() const {
     std::string forced;
     if (ended_) return forced;
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     PlaceId at = place();
     while (forced.size() < kMaxForced) {
         const int byte = grammar_->places_->forced_byte(at);
@@ -243,12 +261,12 @@ std::string Matcher::forced_bytes() const {
 }
 
 bool Matcher::unsettled(std::string_view text, size_t from) const {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     return grammar_->places_->unsettled(place(), text, from);
 }
 
 std::pair<uint32_t, int32_t> Matcher::key() const {
-    const std::lock_guard lock(grammar_->mutex_);
+    const Grammar::Use use(*grammar_);
     const PlaceId at = place();
     return {grammar_->generation_, ended_ ? -1 : at};
 }

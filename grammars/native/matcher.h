@@ -18,8 +18,9 @@ namespace sglite {
 class Matcher;
 
 // Immutable for its users; inside, places and masks are found lazily under a lock. What was found
-// is forgotten when it has grown too large: a new generation begins, with an empty machine, and
-// matchers find their place in it again from the tokens that they accepted.
+// is forgotten when it has grown too large, or when a search was given up in the midst of it: a new
+// generation begins, with an empty machine, and matchers find their place in it again from the
+// tokens that they accepted. Whatever asks a machine throws Refused where its searches do.
 class Grammar : public std::enable_shared_from_this<Grammar> {
   public:
     // Throws Refused where the machine does.
@@ -42,7 +43,22 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   private:
     friend class Matcher;
 
+    // The lock of all that asks the machine.
+    class Use {
+      public:
+        explicit Use(Grammar& grammar);
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+        ~Use();
+
+      private:
+        Grammar& grammar_;
+        const std::lock_guard<std::mutex> lock_;
+        const int thrown_;
+    };
+
     PlaceId place_of(StepId step, const std::string* prefix);
+    void renew();
     void renew_if_large();
 
     std::shared_ptr<const Vocabulary> vocabulary_;
@@ -52,6 +68,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     std::unique_ptr<Places> places_;
     History history_;
     uint32_t generation_ = 0;
+    bool spoiled_ = false;  // something was given up half found
     size_t limit_ = 192 << 20;
     size_t replayed_ = 0;  // bytes that replaying has found in this generation
 };

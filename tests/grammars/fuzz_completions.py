@@ -33,6 +33,8 @@ from sglite.grammars import Grammar, Vocabulary, compile_json_schema
 SAMPLE = SHARED / "cases" / "maskbench_sample.jsonl.gz"
 SLACK = (0, 1, 3, 10, 30, 100)
 """Tokens that a completion may take beyond the bound of its grammar."""
+FREE_STEPS = (0, 0, 5, 20, 60)
+"""Tokens that a completion begins with before there is a budget."""
 OPTIONS = {
     "property_order": ("declared", "any"),
     "whitespace": ("single", "compact", "flexible"),
@@ -84,15 +86,19 @@ def real_vocabulary(model: str = "smollm2") -> Vocabulary:
 
 
 def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
-    """A text drawn from the masks within a budget, and its number of tokens."""
+    """A text drawn from the masks, in the end within a budget, and its number of tokens."""
     vocabulary = grammar.vocabulary
     matcher, mask = grammar.matcher(), grammar.vocabulary.empty_mask()
-    budget = matcher.tokens_to_finish() + rng.choice(SLACK)
+    free, slack = rng.choice(FREE_STEPS), rng.choice(SLACK)
+    budget: int | None = None
     eos = vocabulary.eos_ids
     text, taken = b"", 0
     leaps = rng.random()  # how much this completion likes tokens that lead towards the end
     while not matcher.is_finished:
-        matcher.fill_mask(mask, budget - taken)
+        if taken == free:
+            budget = taken + matcher.tokens_to_finish() + slack
+        left = None if budget is None else budget - taken
+        matcher.fill_mask(mask, left)
         ends = [i for i in eos if mask[i >> 5] >> (i & 31) & 1]
         for i in ends:
             mask[i >> 5] &= ~np.uint32(1 << (i & 31))
@@ -100,7 +106,7 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
             raise Violation(f"the mask has {ends}, but complete: {matcher.is_complete}", text)
         ids = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
         if not len(ids) and not ends:
-            raise Violation(f"nothing is allowed with {budget - taken} tokens left", text)
+            raise Violation(f"nothing is allowed with {left} tokens left", text)
         if ends and (not len(ids) or rng.random() < 0.3):
             break
         token = _choose(ids, vocabulary, rng, leaps)
@@ -108,7 +114,7 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
             raise Violation(f"{vocabulary.token(token)!r} is allowed, but refused", text)
         text += vocabulary.token(token)
         taken += 1
-    if not matcher.is_complete or taken > budget:
+    if not matcher.is_complete or (budget is not None and taken > budget):
         raise Violation("the budget is spent and nothing complete", text)
     return text, taken
 
@@ -158,9 +164,10 @@ def one(
     try:
         text, taken = completion(grammar, rng)
         check(grammar, schema, options, text)
-    except Violation as violation:
+    except (Violation, GrammarError) as violation:
+        text = violation.text if isinstance(violation, Violation) else b""
         totals.violations.append(
-            f"{name}, seed {seed}, only {i}, {options}: {violation}: {violation.text!r}"
+            f"{name}, seed {seed}, only {i}, {options}: {violation}: {text!r}"
         )
         return
     totals.completions += 1

@@ -118,3 +118,41 @@ def test_an_error_survives_the_way_between_processes() -> None:
     error = GrammarError("cannot be", "/a/b")
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.pointer, copy.reason) == (str(error), "/a/b", "cannot be")
+
+
+def late() -> Any:
+    """A schema whose strings are found to need too long a search in the midst of a text."""
+    patterns = [f"^(a|b)*a(a|b){{{n}}}$" for n in (11, 13, 17, 19, 23)]
+    return {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
+
+
+def test_what_is_refused_late_is_the_same_error_each_time(vocab: Vocabulary) -> None:
+    grammar = compile_json_schema({"anyOf": [late(), {"type": "array"}]}, vocab)
+    other, mask = grammar.matcher(), vocab.empty_mask()
+    assert other.accept_tokens(list(b"[1, "))
+    for _ in range(2):
+        matcher = grammar.matcher()
+        assert matcher.accept_tokens(list(b'"'))
+        with pytest.raises(GrammarError, match="takes too long"):
+            for byte in b"abbabaabbb":
+                matcher.fill_mask(mask)
+                assert matcher.accept(byte)
+        matcher = grammar.matcher()
+        assert matcher.accept_tokens(list(b"["))
+        assert matcher.accept_tokens(list(b"2]"))
+        assert matcher.is_finished
+    other.fill_mask(mask)
+    assert other.accept_tokens(list(b"true]"))
+    assert other.is_finished
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ('{"enum": [' + "0," * 500_000 + "0]}", "more than 500000 values"),
+        ('{"minimum": 1e4000000000}', "exponent is beyond 1000000 at character 12"),
+    ],
+)
+def test_texts_that_are_too_large_to_read(vocab: Vocabulary, schema: str, reason: str) -> None:
+    with pytest.raises(GrammarError, match=reason):
+        compile_json_schema(schema, vocab)

@@ -274,7 +274,7 @@ def test_refusals_name_the_place(pattern: str, place: str, word: str | None, pyt
         return
     with pytest.raises(Refused) as caught:
         parse_regex(pattern, python)
-    reason, _, found = caught.value.args[0].rpartition(" @ ")
+    reason, _, found = caught.value.reason.rpartition(" @ ")
     assert (word or "not supported") in reason
     assert found == place
 
@@ -297,7 +297,7 @@ def test_refusals_name_the_place(pattern: str, place: str, word: str | None, pyt
 def test_further_refusals(pattern: str, python: bool, word: str) -> None:
     with pytest.raises(Refused) as caught:
         parse_regex(pattern, python)
-    assert word in caught.value.args[0]
+    assert word in caught.value.reason
 
 
 @pytest.mark.parametrize(

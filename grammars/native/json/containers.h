@@ -39,6 +39,7 @@ struct ObjectState {
     int32_t plan = -1;                // of the keys that can come; -1: not known yet
     LexId key = kDeadLex;             // at the beginning of a key; kDeadLex: none can come
     bool uniform = false;             // all extra keys ask the same of their value
+    std::vector<text::LangId> kinds;  // of extra keys; empty: not known yet
 };
 
 class Objects {
@@ -51,6 +52,8 @@ class Objects {
     const ObjectState& operator[](int32_t id) const { return states_[id]; }
     // The same, with what is known of its keys.
     const ObjectState& with_keys(int32_t id);
+    // Of the extra keys, those that ask the same of their values, for some item; they overlap.
+    const std::vector<text::LangId>& kinds_of_keys(int32_t id);
     // What the member `key` leads to.
     std::vector<Next<ObjectItem>> member(int32_t id, const std::string& key);
     // The state of these items; not of none.

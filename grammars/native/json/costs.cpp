@@ -7,7 +7,7 @@
 namespace sglite::json {
 namespace {
 
-constexpr int kLongestKey = 4096;  // of those that are made up to price a key
+constexpr int kMostTried = 10'000;  // beginnings of a key that is made up to price it
 constexpr int32_t kWidest = 6;     // bytes of one character, as it is written
 
 }  // namespace
@@ -158,91 +158,69 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_
     return add_cost(best, bytes);
 }
 
-// The cheapest extra key that is not used yet. Where all ask the same of their values and no name
-// is near, any key will do; else those are looked at too that shapes and demands speak of.
+// The nearest extra key that is not used yet. Where all ask the same of their values and no name
+// is near, any key will do; else there is one to try for every kind of key that some item tells
+// apart.
 int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                                        int32_t text, int32_t frame) {
-    int32_t* shared = nullptr;
-    if (key.low == key.high && objects_[object].uniform) {
-        const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
-        shared = &behind_extra_.try_emplace(place, kUnset).first->second;
-        if (*shared != kUnset) return add_cost(*shared, languages_->distance(key.extra));
-    }
-    const std::string content =
+    const std::string begun =
         key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
-    const auto [best, rest] = nearest_key(key.extra, content, plan, object, frame);
-    if (shared != nullptr && rest < kUnreachable) *shared = rest;
-    if (objects_[object].uniform) return best;
-    int32_t least = best;
-    for (const text::LangId keys : key_classes(object)) {
-        text::TextState state = languages_->start(keys);
-        for (const char c : content) {
-            if (state != text::kDeadText) {
+    if (!objects_[object].uniform) {
+        int32_t best = kUnreachable;
+        for (const text::LangId kind : objects_.kinds_of_keys(object)) {
+            text::TextState state = languages_->start(kind);
+            for (const char c : begun) {
+                if (state == text::kDeadText) break;
                 state = languages_->next(state, static_cast<uint8_t>(c));
             }
+            best = std::min(best, cost_of_key_from(state, begun, plan, object, frame));
         }
-        if (state == text::kDeadText) continue;
-        least = std::min(least, nearest_key(state, content, plan, object, frame).first);
+        return best;
     }
-    return least;
+    if (key.low < key.high) return cost_of_key_from(key.extra, begun, plan, object, frame);
+    const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
+    const int32_t distance = languages_->distance(key.extra);
+    if (const auto known = behind_extra_.find(place); known != behind_extra_.end()) {
+        return add_cost(known->second, distance);
+    }
+    const int32_t cost = cost_of_key_from(key.extra, begun, plan, object, frame);
+    if (cost < kUnreachable) behind_extra_.emplace(place, cost - distance);
+    return cost;
 }
 
-// By the letters of the shortest text; the costs to the end of everything, and those behind the key.
-std::pair<int32_t, int32_t> JsonMachine::nearest_key(text::TextState state, std::string content,
-                                                     const KeyPlan& plan, int32_t object,
-                                                     int32_t frame) {
-    int32_t bytes = 0;
-    while (bytes < kLongestKey) {
-        if (languages_->accepts(state) && !std::ranges::binary_search(plan.names, content)) {
-            const int32_t member = member_frame(object, keys_.add(0, content), frame);
-            if (!frames_[member].goals.empty()) {
-                const int32_t rest = cost_of_value(member);
-                return {add_cost(rest, bytes), rest};
-            }
+// The lightest text from `state`, behind `begun`, that can be the next key, and what follows it.
+int32_t JsonMachine::cost_of_key_from(text::TextState state, const std::string& begun,
+                                      const KeyPlan& plan, int32_t object, int32_t frame) {
+    struct Open {
+        int32_t least, bytes;  // of the whole rest; of it so far
+        std::string text;
+        text::TextState state;
+        // Of equal ones, the one that has come further is looked at first.
+        bool operator<(const Open& other) const {
+            return std::pair(least, -bytes) > std::pair(other.least, -other.bytes);
         }
-        int nearest = -1;
-        int32_t distance = kUnreachable;
+    };
+    if (state == text::kDeadText) return kUnreachable;
+    std::vector<Open> heap{{languages_->distance(state), 0, begun, state}};
+    for (int tried = 0; !heap.empty() && tried < kMostTried; ++tried) {
+        std::pop_heap(heap.begin(), heap.end());
+        const Open at = std::move(heap.back());
+        heap.pop_back();
+        if (at.least == at.bytes && languages_->accepts(at.state) &&
+            !std::ranges::binary_search(plan.names, at.text)) {
+            const int32_t member = member_frame(object, keys_.add(0, at.text), frame);
+            if (!frames_[member].goals.empty()) return add_cost(at.bytes, cost_of_value(member));
+        }
         for (int byte = 0; byte < 256; ++byte) {
-            const text::TextState to = languages_->next(state, static_cast<uint8_t>(byte));
-            if (to == text::kDeadText || (byte < 0x20 && distance < kUnreachable)) continue;
-            const int32_t rest = languages_->distance(to);
-            // Letters come before everything else of the same length.
-            const bool better = rest < distance || (rest == distance && byte == 'a');
-            if (better) nearest = byte, distance = rest;
-        }
-        if (nearest < 0) break;
-        state = languages_->next(state, static_cast<uint8_t>(nearest));
-        content.push_back(static_cast<char>(nearest));
-        bytes += nearest < 0x20 ? 6 : nearest == '"' || nearest == '\\' ? 2 : 1;
-    }
-    return {kUnreachable, kUnreachable};
-}
-
-// Keys of which some may be cheaper than the nearest: what the shapes of an object tell apart, and
-// what its open demands ask for, one by one and together.
-const std::vector<text::LangId>& JsonMachine::key_classes(int32_t object) {
-    const auto [place, fresh] = key_classes_.try_emplace(object);
-    std::vector<text::LangId>& found = place->second;
-    if (!fresh) return found;
-    for (const ObjectItem& item : objects_[object].items) {
-        const uint32_t open = item.at.open;
-        for (const auto& extra : item.shape->extras) {
-            found.push_back(extra.keys);
-            for (uint32_t some = open; some != 0; some = (some - 1) & open) {
-                const bool few = std::popcount(open) <= 4 || std::popcount(some) == 1;
-                if (!few && some != open) continue;
-                std::vector<text::LangId> all{extra.keys};
-                for (size_t i = 0; i < item.shape->some.size(); ++i) {
-                    if (some >> i & 1) all.push_back(item.shape->some[i].keys);
-                }
-                found.push_back(languages_->both(std::move(all)));
-            }
+            const text::TextState to = languages_->next(at.state, static_cast<uint8_t>(byte));
+            if (to == text::kDeadText) continue;
+            const char c = static_cast<char>(byte);
+            const int32_t bytes = at.bytes + static_cast<int32_t>(written({&c, 1}).size());
+            heap.push_back({add_cost(bytes, languages_->distance(to)), bytes, at.text + c, to});
+            std::push_heap(heap.begin(), heap.end());
         }
     }
-    std::ranges::sort(found);
-    found.erase(std::unique(found.begin(), found.end()), found.end());
-    std::erase(found, text::kNoText);
-    return found;
+    return kUnreachable;
 }
 
 // The costs behind tokens that stay within a string or key, from the border of a character to

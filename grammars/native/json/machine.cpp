@@ -70,6 +70,9 @@ class JsonMachine::Prices final : public Costs {
         // A colon with its space, and quotes, beside the text.
         return machine_.spell(key) + comma + 2;
     }
+    int32_t extra_key(std::string_view key) override {
+        return static_cast<int32_t>(written(key).size()) + comma + 2;
+    }
     GoalId both(GoalId a, GoalId b) override { return machine_.goals_.both(a, b); }
     int64_t supply(GoalId id) override { return machine_.goals_.goal(id).supply; }
 

@@ -116,9 +116,8 @@ class JsonMachine final : public Machine {
     int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
     int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                               int32_t text, int32_t frame);
-    std::pair<int32_t, int32_t> nearest_key(text::TextState state, std::string content,
-                                            const KeyPlan& plan, int32_t object, int32_t frame);
-    const std::vector<text::LangId>& key_classes(int32_t object);
+    int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
+                             int32_t object, int32_t frame);
     template <typename State>
     int32_t cost_of_closing(const State& state, int32_t frame);
     struct Span {
@@ -154,7 +153,6 @@ class JsonMachine final : public Machine {
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
     std::unordered_map<std::string, int32_t> spelled_;
     std::unordered_map<uint64_t, int32_t> behind_extra_;  // object and frame: costs behind a key
-    std::unordered_map<int32_t, std::vector<text::LangId>> key_classes_;  // per object
     size_t memory_ = 0;
 };
 

@@ -7,6 +7,8 @@ namespace {
 
 using text::LangId;
 
+constexpr size_t kMostKinds = 64;  // of keys that are priced
+
 void put(std::string& key, int64_t number) {
     key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
@@ -219,6 +221,27 @@ LangId Objects::extra_keys(const ObjectItem& item) {
         }
     }
     return found.size() == 1 ? found[0] : languages_.either(std::move(found));
+}
+
+const std::vector<LangId>& Objects::kinds_of_keys(int32_t id) {
+    std::vector<LangId>& kinds = states_[id].kinds;
+    if (!kinds.empty()) return kinds;
+    for (const ObjectItem& item : states_[id].items) {
+        for (const auto& extra : item.shape->extras) {
+            const size_t first = kinds.size();
+            kinds.push_back(extra.keys);
+            for (size_t i = 0; i < item.shape->some.size(); ++i) {
+                if (!(item.at.open >> i & 1)) continue;
+                const size_t count = std::min(kinds.size(), kMostKinds);
+                for (size_t j = first; j < count; ++j) {
+                    kinds.push_back(languages_.both({kinds[j], item.shape->some[i].keys}));
+                }
+            }
+        }
+    }
+    std::ranges::sort(kinds);
+    kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
+    return kinds;
 }
 
 // Members

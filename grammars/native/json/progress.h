@@ -18,6 +18,8 @@ class Costs {
     virtual ~Costs() = default;
     virtual int32_t goal(GoalId goal) = 0;  // kUnreachable for one that cannot be met (or not yet)
     virtual int32_t key(std::string_view key) = 0;  // with its quotes and colon
+    // One that is made up: any of the same length may be priced in its place.
+    virtual int32_t extra_key(std::string_view key) { return this->key(key); }
     virtual GoalId both(GoalId a, GoalId b) = 0;
     virtual int64_t supply(GoalId goal) = 0;  // different values, at most kPlenty
     int32_t comma = 1;                        // with its space

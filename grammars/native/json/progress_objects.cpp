@@ -125,7 +125,7 @@ class Closing {
     }
 
     int64_t extra_cost(const std::string& key, GoalId value) {
-        return add_cost(costs_.key(key), add_cost(costs_.goal(value), costs_.comma));
+        return add_cost(costs_.extra_key(key), add_cost(costs_.goal(value), costs_.comma));
     }
 
     // The cheapest `missing` members besides.

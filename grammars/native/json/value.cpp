@@ -11,6 +11,7 @@ namespace sglite::json {
 namespace {
 
 constexpr int kDeepest = 1000;
+constexpr int64_t kMostValues = 500'000;
 // Objects with more members than this find keys that stand twice by hashing.
 constexpr size_t kFewMembers = 12;
 
@@ -93,6 +94,9 @@ class Reader {
 
     Value value(int depth) {
         if (depth > kDeepest) throw Refused("nested too deeply; make it flatter");
+        if (++count_ > kMostValues) {
+            fail("more than " + std::to_string(kMostValues) + " values; make it smaller");
+        }
         skip_space();
         Value value;
         switch (peek()) {
@@ -190,7 +194,11 @@ class Reader {
             if (!take('+')) take('-');
             digits();
         }
-        number = text::decimal(text_.substr(begin, at_ - begin));
+        try {
+            number = text::decimal(text_.substr(begin, at_ - begin));
+        } catch (const Refused& refused) {
+            throw Refused(refused.what(), std::to_string(begin));
+        }
     }
 
     uint32_t four_hex() {
@@ -263,6 +271,7 @@ class Reader {
 
     std::string_view text_;
     size_t at_ = 0;
+    int64_t count_ = 0;
 };
 
 void append_text(std::string_view text, std::string& out) {
