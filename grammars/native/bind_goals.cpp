@@ -1,8 +1,6 @@
 // Goals of JSON Schemas, as far as tests drive them from Python.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "json/admits.h"
 #include "json/goals.h"
