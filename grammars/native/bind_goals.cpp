@@ -36,10 +36,9 @@ void bind_goals(nb::module_& m) {
              [](Compiled& c, int32_t goal, const std::string& value) {
                  return c.goals.except(goal, json::read(value));
              })
-        .def("admits",
-             [](Compiled& c, int32_t goal, const std::string& value) {
-                 return json::admits(c.goals, c.languages, goal, json::read(value));
-             });
+        .def("admits", [](Compiled& c, int32_t goal, const std::string& value) {
+            return json::admits(c.goals, c.languages, goal, json::read(value));
+        });
     m.def("json_identity", [](const std::string& text) {
         const std::string found = json::identity(json::read(text));
         return nb::bytes(found.data(), found.size());

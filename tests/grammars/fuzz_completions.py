@@ -166,9 +166,7 @@ def one(
         check(grammar, schema, options, text)
     except (Violation, GrammarError) as violation:
         text = violation.text if isinstance(violation, Violation) else b""
-        totals.violations.append(
-            f"{name}, seed {seed}, only {i}, {options}: {violation}: {text!r}"
-        )
+        totals.violations.append(f"{name}, seed {seed}, only {i}, {options}: {violation}: {text!r}")
         return
     totals.completions += 1
     totals.tokens += taken
