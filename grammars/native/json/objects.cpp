@@ -114,6 +114,7 @@ const ObjectState& Objects::with_keys(int32_t id) {
     std::vector<LangId> extras;
     bool uniform = true;
     GoalId asked = kNever;
+    LangId before = text::kNoText;
     for (const ObjectItem& item : states_[id].items) {
         for (size_t i = 0; i < item.shape->names.size(); ++i) {
             if (takes_name(item, i)) names.emplace_back(item.shape->names[i], true);
@@ -123,7 +124,10 @@ const ObjectState& Objects::with_keys(int32_t id) {
             asked = extra.value;
         }
         uniform = uniform && item.shape->some.empty();
-        if (const LangId keys = extra_keys(item); keys != text::kNoText) extras.push_back(keys);
+        const LangId keys = extra_keys(item);
+        uniform = uniform && (&item == states_[id].items.data() || keys == before);
+        before = keys;
+        if (keys != text::kNoText) extras.push_back(keys);
     }
     KeyPlan plan;
     plan.extra = extras.size() == 1 ? extras[0] : languages_.either(std::move(extras));
