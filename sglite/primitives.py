@@ -44,7 +44,7 @@ def gen(
       dicts, tuples and unions as JSON. The value is an object of that type. Before one that is
       plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
-    - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, written as JSON.
+    - `json`: a JSON Schema as a dict or text (the value is plain data), or a type, written as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
       `sglite.grammars.compose`; or a `Constraint`. The value is the text.
 
@@ -153,10 +153,10 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
             raise TypeError(f"regex= takes the text of a pattern, got {regex!r}")
         return ValueType(Constraint("regex", regex), None)
     if json is not None:
-        if isinstance(json, dict | str | bool):
+        if isinstance(json, dict | str):
             return schema_type(json)
         if isinstance(json, list):
-            raise TypeError(f"json= takes a schema (a dict, a bool or text) or a type: {json!r}")
+            raise TypeError(f"json= takes a JSON Schema (a dict or text) or a type, got {json!r}")
         return json_type(json)
     if isinstance(grammar, Constraint):
         return ValueType(grammar, None)
