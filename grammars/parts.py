@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sglite.errors import GrammarError
 from sglite.grammars import characters
 from sglite.grammars._native import Builder
-from sglite.grammars.lowering import Spelling, lower_full
+from sglite.grammars.lowering import Spelling
 from sglite.grammars.matcher import Grammar
-from sglite.grammars.regex_syntax import parse
+from sglite.grammars.regex import compile_regex
 from sglite.grammars.schema import (
     PropertyOrder,
     StringSpelling,
@@ -118,7 +118,7 @@ def lower(builder: Builder, vocab: Vocabulary, part: Part) -> int:
         case Until(marker):
             return _lower_until(builder, marker)
         case Regex(pattern):
-            return lower_full(builder, parse(pattern, "python"), Spelling.UTF8)
+            return builder.embed(compile_regex(pattern, vocab)._native)
         case Schema(text, property_order, whitespace, spelling):
             schema = compile_json_schema(text, vocab, property_order, whitespace, spelling)
             return builder.embed(schema._native)

@@ -44,7 +44,7 @@ def gen(
       dicts, tuples and unions as JSON. The value is an object of that type. Before one that is
       plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
-    - `json`: a JSON Schema as a dict or text (the value is plain data), or a type, written as JSON.
+    - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
       `sglite.grammars.compose`; or a `Constraint`. The value is the text.
 

@@ -27,7 +27,8 @@ from sglite.grammars.lark.tree import (
     Source,
     is_terminal,
 )
-from sglite.grammars.lowering import Spelling, has_anchor, lower_full
+from sglite.grammars.lowering import Spelling, has_anchor
+from sglite.grammars.lowering import lower as lower_pattern
 from sglite.grammars.regex_syntax import parse as parse_pattern
 from sglite.grammars.schema import compile_json_schema
 from sglite.grammars.vocabulary import Vocabulary
@@ -191,7 +192,7 @@ class _Lowering:
             tree = parse_pattern(f"(?{flags}){pattern}" if flags else pattern)
             if has_anchor(tree):
                 raise GrammarError("an anchor means nothing inside of a text")
-            return lower_full(self.builder, tree, Spelling.UTF8)
+            return lower_pattern(self.builder, tree)
         except GrammarError as error:
             source.refuse(error.reason, expr.at)
 

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from mask_oracle import accepts
+from numpy.typing import NDArray
 
 from sglite.errors import GrammarError
-from sglite.grammars import Vocabulary, compile_grammar, compile_json_schema, compile_regex
+from sglite.grammars import Matcher, Vocabulary, compile_grammar, compile_json_schema, compile_regex
 
 DEPTH = 5000
 
@@ -126,6 +128,12 @@ def late() -> Any:
     return {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
 
 
+def fill_along(matcher: Matcher, text: bytes, mask: NDArray[np.uint32]) -> None:
+    for byte in text:
+        matcher.fill_mask(mask)
+        assert matcher.accept(byte)
+
+
 def test_what_is_refused_late_is_the_same_error_each_time(vocab: Vocabulary) -> None:
     grammar = compile_json_schema({"anyOf": [late(), {"type": "array"}]}, vocab)
     other, mask = grammar.matcher(), vocab.empty_mask()
@@ -134,9 +142,7 @@ def test_what_is_refused_late_is_the_same_error_each_time(vocab: Vocabulary) -> 
         matcher = grammar.matcher()
         assert matcher.accept_tokens(list(b'"'))
         with pytest.raises(GrammarError, match="takes too long"):
-            for byte in b"abbabaabbb":
-                matcher.fill_mask(mask)
-                assert matcher.accept(byte)
+            fill_along(matcher, b"abbabaabbb", mask)
         matcher = grammar.matcher()
         assert matcher.accept_tokens(list(b"["))
         assert matcher.accept_tokens(list(b"2]"))

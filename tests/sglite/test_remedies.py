@@ -74,7 +74,8 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: sgl.select("x", ["a"], temp=1), r"select\(\) .*'temp'"),  # type: ignore[call-arg]
     (lambda: sgl.gen("x", stop=3), r"^stop= takes a text or a list of texts, got 3$"),  # type: ignore[arg-type]
     (lambda: sgl.gen("x", until=["a", 3]), r"^until= .* got 3 in it$"),  # type: ignore[list-item]
-    (lambda: sgl.gen("x", json=True), r"gen\('x'\): True is not a type"),
+    (lambda: sgl.gen("x", json=3), r"gen\('x'\): 3 is not a type"),
+    (lambda: sgl.gen("x", json=[{}]), r"json= takes a schema \(a dict, a bool or text\) or a type"),
 ]
 
 

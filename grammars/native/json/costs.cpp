@@ -8,7 +8,7 @@ namespace sglite::json {
 namespace {
 
 constexpr int kMostTried = 10'000;  // beginnings of a key that is made up to price it
-constexpr int32_t kWidest = 6;     // bytes of one character, as it is written
+constexpr int32_t kWidest = 6;      // bytes of one character, as it is written
 
 }  // namespace
 
