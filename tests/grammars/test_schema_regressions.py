@@ -249,6 +249,7 @@ def test_no_prefix_is_alive_without_a_completion(schema: Any, begin: str, dead: 
         ({"dependencies": {"a": False}, "minProperties": 2, "type": "object"}, '{"":"z"'),
         ({"dependencies": {"a": []}, "minProperties": 2, "type": "object"}, '{"":"z"'),
         ({"minProperties": 3, "type": "object"}, '{"":1,"a":1'),
+        ({"not": {"patternProperties": {"^a": False}}, "type": "object"}, '{"\\'),
         ({"patternProperties": {"^a$": {"minItems": 9, "type": "array"}, "^bbbb$": {"const": 1}},
           "additionalProperties": False, "minProperties": 1, "type": "object"}, "{"),
         ({"patternProperties": {"^(ab|zzz)$": {"const": 1}}, "additionalProperties": False,

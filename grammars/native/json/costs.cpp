@@ -7,7 +7,7 @@ namespace sglite::json {
 namespace {
 
 constexpr int kMostTried = 10'000;  // beginnings of a key that is made up to price it
-constexpr int32_t kWidest = 6;     // bytes of one character, as it is written
+constexpr int32_t kWidest = 6;      // bytes of one character, as it is written
 
 }  // namespace
 
@@ -72,7 +72,7 @@ int32_t JsonMachine::cost(const Position& at) {
                 cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
                 1 + space);
         case kKey:
-            return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
+            return cost_within_key(at);
         case kColon:
             return add_cost(cost_of_value(id), 1 + single);
         case kArrayBegin:
@@ -124,10 +124,24 @@ int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
     return best;
 }
 
+// An escape is finished first, some way: the character counts for what the key may become.
+int32_t JsonMachine::cost_within_key(Position at) {
+    int32_t bytes = 0;
+    while (lexer_.in_escape(at.at[kState])) {
+        for (int byte = 0x22; byte < 0x80; ++byte) {
+            Position to = at;
+            if (!step_key(to, static_cast<uint8_t>(byte))) continue;
+            at = to;
+            ++bytes;
+            break;
+        }
+    }
+    return add_cost(bytes, cost_of_key(at.at[kState], at.at[kObject], at.at[kText], at.at[kFrame]));
+}
+
 // From within a key, of which `text` is kept, to the end of everything.
 int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
-    int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // quote, colon, space
-    lex = lexer_.settle(lex, bytes);
+    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // ": and space
     const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
     int32_t best = kUnreachable;
