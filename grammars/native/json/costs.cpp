@@ -128,13 +128,12 @@ int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
 int32_t JsonMachine::cost_within_key(Position at) {
     int32_t bytes = 0;
     while (lexer_.in_escape(at.at[kState])) {
-        for (int byte = 0x22; byte < 0x80; ++byte) {
-            Position to = at;
-            if (!step_key(to, static_cast<uint8_t>(byte))) continue;
-            at = to;
-            ++bytes;
-            break;
-        }
+        Position to = at;
+        int byte = 0x22;
+        while (byte < 0x80 && !step_key(to = at, static_cast<uint8_t>(byte))) ++byte;
+        if (byte == 0x80) return kUnreachable;
+        at = to;
+        ++bytes;
     }
     return add_cost(bytes, cost_of_key(at.at[kState], at.at[kObject], at.at[kText], at.at[kFrame]));
 }
