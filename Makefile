@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
-NATIVE := $(wildcard kernels/cpu/* grammars/native/*)
+NATIVE := $(wildcard kernels/cpu/* grammars/native/* grammars/native/*/*)
 
 .PHONY: demo test lint format bench wheel clean
 

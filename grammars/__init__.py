@@ -3,7 +3,7 @@
 from sglite.errors import GrammarError
 from sglite.grammars.matcher import Grammar, Matcher, fill_masks, free_text
 from sglite.grammars.regex import compile_regex
-from sglite.grammars.schema import compile_json_schema
+from sglite.grammars.schema import compile_json_schema, explain
 from sglite.grammars.text import compile_grammar
 from sglite.grammars.vocabulary import Vocabulary
 
@@ -15,6 +15,7 @@ __all__ = [
     "compile_grammar",
     "compile_json_schema",
     "compile_regex",
+    "explain",
     "fill_masks",
     "free_text",
 ]

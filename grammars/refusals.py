@@ -14,8 +14,8 @@ from sglite.grammars import _native
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Raises GrammarError for a `what` that the native part refuses, that is nested too deeply or is
-    no Unicode text."""
+    """Raises GrammarError for a `what` that the native part refuses, that is nested too deeply or
+    is no Unicode text."""
     try:
         yield
     except _native.Refused as error:

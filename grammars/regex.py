@@ -17,9 +17,9 @@ RegexEngine = Literal["native", "outlines"]
 def compile_regex(pattern: str, vocab: Vocabulary, engine: RegexEngine = "native") -> Grammar:
     """The grammar of the texts that `re.fullmatch(pattern, text)` accepts.
 
-    Raises GrammarError, its pointer the position, for what is not regular (lookaround,
-    backreferences, word boundaries, possessive and atomic groups), for a pattern that matches
-    nothing, and for a vocabulary without a token for some single byte that it can use. The engine
+    Raises GrammarError, its pointer the position, for what is not regular or not supported
+    (backreferences, lookbehind, possessive and atomic groups), for a pattern that matches nothing,
+    and for a vocabulary without a token for some single byte that it can use. The engine
     "outlines" leaves all of it to the package outlines-core (extra `sglite[outlines]`).
     """
     if engine == "outlines":

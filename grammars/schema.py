@@ -52,7 +52,12 @@ def explain(
     whitespace: Whitespace = "single",
     spelling: StringSpelling = "canonical",
 ) -> str:
-    """What a grammar of `schema` enforces and how: a line per place, behind its JSON pointer.
+    """What a grammar of `schema` enforces and how, for people to read.
+
+    A line per schema that can matter, behind its JSON pointer ("#": the whole): what its values
+    must be, whether further keys may stand in its objects, and which of its keywords are
+    annotations, formats that JSON Schema does not define among them. Schemas that no value comes
+    to are not listed. The last line says how the text is written under these options.
 
     Raises as `compile_json_schema` does.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -56,7 +57,7 @@ class ReadGrammar:
     given those of the rules that the text does not define itself."""
 
     key: tuple[str, ...]
-    lower: Lower = field(compare=False)
+    lower: Lower = field(compare=False, repr=False)
 
 
 def read_grammar(
@@ -75,16 +76,31 @@ def read_grammar(
     check_length(text, "grammar")
     content = text
     if format == "gbnf":
-        return ReadGrammar(
-            ("gbnf", content),
-            lambda builder, _, start, rules: lower_gbnf(content, builder, start, rules),
-        )
+        return ReadGrammar(("gbnf", content), partial(_lower_gbnf, content))
     if folder is None:
-        return ReadGrammar(
-            ("lark", content), lambda *args: LarkGrammar(content, None, given).lower(*args)
-        )
+        return ReadGrammar(("lark", content), partial(_lower_lark, content, given))
     grammar = LarkGrammar(content, folder, given)
     return ReadGrammar(("lark", content, *grammar.texts), grammar.lower)
+
+
+# No closures: rows can be pickled, and grammars stand in their nodes.
+
+
+def _lower_gbnf(
+    text: str, builder: _native.Builder, _: Vocabulary, start: str, rules: Mapping[str, int]
+) -> int:
+    return lower_gbnf(text, builder, start, rules)
+
+
+def _lower_lark(
+    text: str,
+    given: frozenset[str],
+    builder: _native.Builder,
+    vocab: Vocabulary,
+    start: str,
+    rules: Mapping[str, int],
+) -> int:
+    return LarkGrammar(text, None, given).lower(builder, vocab, start, rules)
 
 
 def _format_of(path: Path) -> GrammarFormat:

@@ -5,13 +5,14 @@ Compiling happens on the thread of the caller that submits; the engine's thread 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from sglite import grammars
+from sglite.grammars.compose import compile_parts
 from sglite.runtime.segment import Constraint
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class Constraints:
 
     def compile(self, constraint: Constraint) -> Grammar:
         """The grammar of `constraint`. Raises GrammarError for one that cannot be compiled."""
+        compilers: dict[str, Callable[..., Grammar]] = {
+            "json_schema": grammars.compile_json_schema,
+            "regex": grammars.compile_regex,
+            "grammar": grammars.compile_grammar,
+            "parts": compile_parts,
+        }
         options = dict(constraint.options)
-        if constraint.kind == "json_schema":
-            return grammars.compile_json_schema(constraint.source, self.vocabulary, **options)
-        if constraint.kind == "regex":
-            return grammars.compile_regex(constraint.source, self.vocabulary, **options)
-        return grammars.compile_grammar(constraint.source, self.vocabulary, **options)
+        return compilers[constraint.kind](constraint.source, self.vocabulary, **options)
 
     def free_text(self) -> Grammar:
         """Any text."""

@@ -7,9 +7,12 @@ know nothing of programs, models or backends.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sglite.options import DEFAULT_MAX_TOKENS, GREEDY, Sampling
+
+if TYPE_CHECKING:
+    from sglite.grammars.compose import Part
 
 PieceKind = Literal["user", "template", "special"]
 
@@ -32,12 +35,13 @@ class Constraint:
     """What a hole's output must match: the source text, before it meets a vocabulary.
 
     `json_schema`: `source` is the schema as JSON text; `regex`: a pattern, matched in full;
-    `grammar`: a grammar text in the format that `options` names. `options` are keyword arguments
-    of the matching `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash.
+    `grammar`: a grammar text in the format that `options` names; `parts`: a part of
+    `sglite.grammars.compose`. `options` are keyword arguments of the matching
+    `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash.
     """
 
-    kind: Literal["json_schema", "regex", "grammar"]
-    source: str
+    kind: Literal["json_schema", "regex", "grammar", "parts"]
+    source: str | Part
     options: tuple[tuple[str, Any], ...] = ()
 
 

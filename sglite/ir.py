@@ -275,6 +275,8 @@ def _plain_node(node: Node) -> dict[str, Any]:
             continue
         if isinstance(value, Options | Constraint):
             value = {f.name: getattr(value, f.name) for f in fields(value)}
+            if not isinstance(value.get("source", ""), str):
+                value["source"] = str(value["source"])
         elif isinstance(value, Place):
             value = value._asdict()
         plain[each.name] = value
@@ -283,7 +285,7 @@ def _plain_node(node: Node) -> dict[str, Any]:
 
 def _details(node: Node) -> str:
     if isinstance(node, Gen) and node.constraint is not None:
-        return f": {node.constraint.kind} {_short(node.constraint.source)}"
+        return f": {node.constraint.kind} {_short(str(node.constraint.source))}"
     if isinstance(node, Select):
         return f": {_short(', '.join(node.choices))}"
     if isinstance(node, Join):

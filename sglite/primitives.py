@@ -6,9 +6,11 @@ Each of these only describes; nothing runs before a state records it with `s += 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from sglite import ir
+from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import Constraint
 from sglite.suggestions import names_unknown_arguments
@@ -22,7 +24,7 @@ def gen(
     *,
     regex: str | None = None,
     json: Any = None,
-    grammar: str | Constraint | None = None,
+    grammar: str | Path | compose.Part | Constraint | None = None,
     max_tokens: int | None = None,
     stop: str | Sequence[str] = (),
     stop_ids: Sequence[int] = (),
@@ -43,7 +45,8 @@ def gen(
       plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict or text (the value is plain data), or a type, written as JSON.
-    - `grammar`: a grammar text in GBNF, or a `Constraint` for another format.
+    - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
+      `sglite.grammars.compose`; or a `Constraint`. The value is the text.
 
     The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
     `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
@@ -155,10 +158,17 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
         return json_type(json)
     if isinstance(grammar, Constraint):
         return ValueType(grammar, None)
-    if grammar is not None:
-        if not isinstance(grammar, str):
-            raise TypeError(f"grammar= takes a grammar text or a Constraint, got {grammar!r}")
+    if isinstance(grammar, str):
         return ValueType(Constraint("grammar", grammar), None)
+    if isinstance(grammar, Path):
+        return ValueType(Constraint("parts", compose.grammar(grammar)), None)
+    if isinstance(grammar, compose.Part):
+        return ValueType(Constraint("parts", grammar), None)
+    if grammar is not None:
+        raise TypeError(
+            "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "
+            f"Constraint, got {grammar!r}"
+        )
     return ValueType(None, None)
 
 

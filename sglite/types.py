@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from sglite.runtime.segment import Constraint
+from sglite.type_schemas import DATE, NAIVE_DATETIME, TIME, json_schema_of
 from sglite.typed_dicts import readable
 
 Parse = Callable[[str], Any]
@@ -47,13 +48,6 @@ class ValueType:
 # Bounded, since a small model that does not stop would fill the whole budget with digits.
 _INT = r"-?(0|[1-9][0-9]{0,17})"
 _DECIMAL = r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?"
-_YEAR = r"[1-9][0-9]{3}"
-_LEAP_YEAR = r"([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)"
-_DATE = (
-    rf"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
-    rf"|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
-)
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
@@ -66,9 +60,9 @@ _SCALARS: dict[Any, tuple[str, Parse]] = {
     float: (rf"{_DECIMAL}([eE][+-]?[0-9]{{1,3}})?", float),
     bool: (r"true|false", _bool),
     Decimal: (_DECIMAL, Decimal),
-    date: (_DATE, date.fromisoformat),
-    time: (_TIME, time.fromisoformat),
-    datetime: (rf"{_DATE}T{_TIME}", datetime.fromisoformat),
+    date: (DATE, date.fromisoformat),
+    time: (TIME, time.fromisoformat),
+    datetime: (NAIVE_DATETIME, datetime.fromisoformat),
     UUID: (_UUID, UUID),
 }
 
@@ -145,7 +139,7 @@ def _json(annotation: Any) -> ValueType:
         if sys.version_info < (3, 12):
             annotation = readable(annotation)
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        schema = adapter.json_schema(mode="validation")
+        schema = json_schema_of(adapter)
     except (PydanticUserError, PydanticInvalidForJsonSchema, NameError) as error:
         reason = str(error).splitlines()[0]
         raise TypeError(f"{annotation!r} cannot be the type of a hole: {reason}") from error

@@ -1,9 +1,11 @@
 // The face of text/languages.h that tests drive from Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "text/formats.h"
 #include "text/languages.h"
 
 namespace nb = nanobind;
@@ -100,6 +102,7 @@ void bind_languages(nb::module_& m) {
         .def("clipped", &Languages::clipped)
         .def("allows", &Languages::allows)
         .def("memory", &Languages::memory);
+    m.def("format_names", &text::format_names);
 }
 
 }  // namespace sglite

@@ -1,4 +1,4 @@
-"""The lists of the guide say what the code does."""
+"""The lists of the guides say what the code does."""
 
 from __future__ import annotations
 
@@ -8,86 +8,99 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pydantic import HttpUrl
+from pydantic import HttpUrl, conlist, constr
 
 import sglite as sgl
-from sglite.grammars import Vocabulary, compile_json_schema, compile_regex, regex_syntax
-from sglite.grammars.schema import document, formats
+from sglite.grammars import Vocabulary, _native, compile_json_schema, compile_regex
 from sglite.runtime.segment import FinishReason
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "language.md").read_text()
+PAGE = (ROOT / "docs" / "constraints.md").read_text()
+KEYWORDS = (ROOT / "grammars" / "native" / "json" / "keywords.cpp").read_text()
 BYTES = Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"<end>"], [256], [256])
 
 
-def bullet(start: str) -> str:
-    """The text of the bullet that begins like that."""
-    return GUIDE[GUIDE.index(f"- {start}") :].partition("\n- ")[0].partition("\n\n")[0]
+def spans(text: str) -> list[str]:
+    return [span.replace("\\|", "|") for span in re.findall(r"`([^`]+)`", text)]
 
 
 def table(header: str, column: int = 1) -> list[str]:
-    """The code spans in a column of the first table after this text."""
+    """The code spans in a column of the first table of the guide after this text."""
     lines = GUIDE[GUIDE.index(header) :].split("\n|", 1)[1].partition("\n\n")[0].splitlines()
     return [span for line in lines[1:] for span in spans(line.split("|")[column])]
 
 
-def spans(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
+def section(title: str) -> str:
+    return PAGE[PAGE.index(f"## {title}") :].partition("\n## ")[0]
 
 
-def listed_keywords() -> list[str]:
-    return spans(bullet("JSON Schema keywords that are **not**").partition(".\n")[0])
+def test_every_keyword_is_listed() -> None:
+    text = section("JSON Schema, keyword").partition("\n### ")[0]
+    rows = [line for line in text.splitlines() if line[:3] == "| `"]
+    listed = {span for row in rows for span in spans(row.split("|")[1])}
+    known = set(re.findall(r'^    \{"([$A-Za-z]+)"', KEYWORDS, re.MULTILINE))
+    assert len(known) >= 40
+    names = {"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions"}
+    assert listed == known | names
 
 
-def test_the_unsupported_keywords_are_all_there() -> None:
-    assert sorted(listed_keywords()) == sorted(document._UNSUPPORTED)
+def test_the_formats_are_all_there() -> None:
+    text = section("JSON Schema, keyword").partition("These are enforced")[2].partition("\n")[0]
+    assert spans(text) == _native.format_names()
 
 
-@pytest.mark.parametrize("keyword", listed_keywords())
-def test_an_unsupported_keyword_is_refused(keyword: str) -> None:
-    schema = {keyword: 2}
-    with pytest.raises(sgl.GrammarError, match=re.escape(repr(keyword))):
-        compile_json_schema(schema, BYTES)
+@pytest.mark.parametrize("name", _native.format_names())
+def test_a_format_can_be_written(name: str) -> None:
+    compile_json_schema({"type": "string", "format": name}, BYTES)
 
 
-def test_the_formats_are_all_there_and_right() -> None:
-    supported, unsupported = (
-        spans(part) for part in bullet("Values of `format`").split("**Not**", 1)
-    )
-    assert supported.pop(0) == "format"
-    assert sorted(supported + unsupported) == sorted(formats.KNOWN)
-    for name in supported:
-        compile_json_schema({"type": "string", "format": name}, BYTES)
-    for name in unsupported:
-        with pytest.raises(sgl.GrammarError, match=f"format {name!r}"):
-            compile_json_schema({"type": "string", "format": name}, BYTES)
+def patterns(row: str) -> list[str]:
+    table = section("Patterns")
+    return spans(table[table.index(f"| {row}") :].partition("|\n")[0].partition(" | ")[2])
 
 
-def listed_patterns() -> list[str]:
-    return spans(bullet("Patterns, in").partition("**no**")[2])
-
-
-@pytest.mark.parametrize("pattern", listed_patterns())
+@pytest.mark.parametrize("pattern", patterns("refused"))
 def test_an_unsupported_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(sgl.GrammarError) as error:
+        compile_regex(pattern, BYTES)
+    assert re.fullmatch(r"1:\d+", error.value.pointer)
     with pytest.raises(sgl.GrammarError):
-        compile_regex(f"x{pattern}" if pattern[:2] != "(?" else pattern, BYTES)
+        compile_json_schema({"pattern": pattern}, BYTES)
 
 
-def test_every_feature_that_is_refused_by_name_is_listed() -> None:
-    source = inspect.getsource(regex_syntax)
-    groups = re.findall(r'^ +\("([^"]+)", "(?:a |an )?([a-z ]+)"\),$', source, re.MULTILINE)
-    assert len(groups) >= 7
-    for sign, name in groups:
-        assert any(f"(?{sign}" in pattern for pattern in listed_patterns()), name
+def test_patterns_that_are_supported_in_one_syntax() -> None:
+    for pattern in (r"\Aab\Z", "(?a)a", "(?u)a", "(?x) a", "(?#b)a"):
+        compile_regex(pattern, BYTES)
+        with pytest.raises(sgl.GrammarError):
+            compile_json_schema({"pattern": pattern}, BYTES)
+    for pattern in (r"\p{L}", r"\P{Lu}", r"\u{1F600}"):
+        compile_json_schema({"pattern": pattern}, BYTES)
+        with pytest.raises(sgl.GrammarError):
+            compile_regex(pattern, BYTES)
 
 
-@pytest.mark.parametrize("kind", [set[int], frozenset[str], HttpUrl])
-def test_a_type_without_a_schema_that_can_be_written(kind: Any) -> None:
+@pytest.mark.parametrize("keyword", ["divisibleBy", "disallow", "extends", "$recursiveRef"])
+def test_a_keyword_of_other_drafts_is_refused(keyword: str) -> None:
+    assert f"`{keyword}`" in section("What is refused")
+    with pytest.raises(sgl.GrammarError, match=re.escape(repr(keyword))):
+        compile_json_schema({keyword: 2}, BYTES)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        set[int],
+        frozenset[str],
+        HttpUrl,
+        constr(pattern="^a+$", max_length=9),
+        conlist(int, max_length=3),
+    ],
+)
+def test_the_types_of_pydantic_have_a_schema_that_can_be_written(kind: Any) -> None:
     constraint = sgl.gen("x", kind).constraint
     assert constraint is not None
-    with pytest.raises(sgl.GrammarError):
-        compile_json_schema(constraint.source, BYTES)
-    name = getattr(kind, "__name__", "")
-    assert any(span.startswith(name) for span in spans(bullet("So these types")))
+    compile_json_schema(constraint.source, BYTES)
 
 
 def test_a_pattern_in_a_schema_is_searched() -> None:

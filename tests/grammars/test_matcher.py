@@ -137,7 +137,17 @@ def test_bounds_of_literals_are_exact(vocab: Vocabulary) -> None:
     assert compile_regex("abcd", vocab).matcher().tokens_to_finish() == 2  # a + bcd
     assert compile_regex("(abc|aaaaaaaa)", vocab).matcher().tokens_to_finish() == 1
     assert compile_regex("[ab]{3}abc", vocab).matcher().tokens_to_finish() == 3  # aa + a + abc
-    assert compile_json_schema({"const": ["true", None]}, vocab).matcher().tokens_to_finish() == 7
+
+
+def test_bounds_of_json_are_bounds(vocab: Vocabulary) -> None:
+    matcher = compile_json_schema({"const": ["true", None]}, vocab).matcher()
+    assert 7 <= matcher.tokens_to_finish() <= len('["true", null], ')
+    for token in (b"[", b'"', b"true", b'"', b", ", b"null", b"]"):
+        before = matcher.tokens_to_finish()
+        ids = [int(i) for i in vocab.tokens_beginning(token) if vocab.token(int(i)) == token]
+        assert matcher.accept(ids[0])
+        assert matcher.tokens_to_finish() < before
+    assert matcher.tokens_to_finish() == 0
 
 
 def test_life_and_end(vocab: Vocabulary) -> None:

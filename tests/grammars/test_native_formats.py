@@ -29,9 +29,9 @@ def judged(name: str, *texts: str) -> list[bool]:
 
 
 def _suite() -> list[Path]:
-    """Files of the official suite, where a checkout is named by JSON_SCHEMA_TEST_SUITE."""
-    root = os.environ.get("JSON_SCHEMA_TEST_SUITE")
-    return sorted(Path(root, "tests/draft2020-12/optional").rglob("*.json")) if root else []
+    """Files of the official suite, where SGLITE_JSON_SCHEMA_SUITE names its folder."""
+    root = os.environ.get("SGLITE_JSON_SCHEMA_SUITE")
+    return sorted(Path(root, "draft2020-12/optional").rglob("*.json")) if root else []
 
 
 @pytest.mark.parametrize("name", [*KNOWN, "ecmascript-regex"])

@@ -272,9 +272,11 @@ def test_ecma_patterns(pattern: str, yes: list[str], no: list[str]) -> None:
 def test_refusals_name_the_place(pattern: str, place: str, word: str | None, python: bool) -> None:
     if word is None and python:
         return
-    with pytest.raises(Refused, match=re.escape(word or "not supported")) as caught:
+    with pytest.raises(Refused) as caught:
         parse_regex(pattern, python)
-    assert place == caught.value.reason.rpartition(" @ ")[2]
+    reason, _, found = caught.value.reason.rpartition(" @ ")
+    assert (word or "not supported") in reason
+    assert found == place
 
 
 @pytest.mark.parametrize(
@@ -293,8 +295,9 @@ def test_refusals_name_the_place(pattern: str, place: str, word: str | None, pyt
     ],
 )
 def test_further_refusals(pattern: str, python: bool, word: str) -> None:
-    with pytest.raises(Refused, match=re.escape(word)):
+    with pytest.raises(Refused) as caught:
         parse_regex(pattern, python)
+    assert word in caught.value.reason
 
 
 @pytest.mark.parametrize(

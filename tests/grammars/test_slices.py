@@ -83,10 +83,16 @@ def random_vocabulary(rng: random.Random, size: int, plain: bytes) -> tuple[Voca
 @pytest.mark.parametrize("style", [None, False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_tokens_inside_are_those_that_some_text_can_hold(style: bool | None, seed: int) -> None:
+    """Those that escape code points are decided one by one, later."""
     rng = random.Random(f"{seed} {style}")
     plain = bytes(range(256)) if seed % 2 == 0 else b'ab"\\u0\x9f'
     vocabulary, known = random_vocabulary(rng, 400 if seed % 2 == 0 else 25, plain)
-    counts = {i: characters(vocabulary.token(i), style, known) for i in range(vocabulary.size - 1)}
+    counts = {
+        i: None
+        if style is not None and b"\\u" in vocabulary.token(i)
+        else characters(vocabulary.token(i), style, known)
+        for i in range(vocabulary.size - 1)
+    }
     assert sum(count is not None for count in counts.values()) > 5
     for most in (-1, 0, 1, 2, 3, LIMIT, 1 << 40):
         expected = {i for i, count in counts.items() if count is not None and count <= most}

@@ -16,7 +16,8 @@ core and validation, unless said):
   with the keywords of this file. Core 7.7.1.2: "Schema objects that produce a false assertion
   result MUST NOT produce any annotation results".
 - integers: as floats only up to 2^53. Validation 6.1.1: "any number with a zero fractional part".
-  In draft 4 (core 3.5) "A JSON number without a fraction or exponent part": 1.0 is none there.
+  By value in draft 4 as well, on purpose, although its core, 3.5, has "A JSON number without a
+  fraction or exponent part": numbers have no other identity in JSON, and later drafts said so.
 - dependencies: not checked from 2019-09 on. Here in every draft: the metaschema keeps it "to
   prevent incompatible extensions as they remain in common use".
 - keys that stand twice: the last one counts. Here no instance. Core 4.2.1: "an object cannot have
@@ -281,16 +282,14 @@ for _name, _holds in FORMATS.items():
     _CHECKER.checks(_name)(lambda value, holds=_holds: not isinstance(value, str) or holds(value))
 
 
-def _draft(base: Any, integers_by_value: bool = True) -> Any:
-    types = base.TYPE_CHECKER
-    if integers_by_value:
-        types = types.redefine("integer", _is_integer)
+def _draft(base: Any) -> Any:
+    types = base.TYPE_CHECKER.redefine("integer", _is_integer)
     known = {k: check for k, check in _KEYWORDS.items() if k in base.VALIDATORS}
     return extend(base, {"dependencies": _dependencies, **known}, type_checker=types)
 
 
 DRAFTS = {
-    "draft-04": _draft(jsonschema.Draft4Validator, integers_by_value=False),
+    "draft-04": _draft(jsonschema.Draft4Validator),
     "draft-06": _draft(jsonschema.Draft6Validator),
     "draft-07": _draft(jsonschema.Draft7Validator),
     "2019-09": _draft(jsonschema.Draft201909Validator),

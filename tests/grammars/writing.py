@@ -50,28 +50,33 @@ def written(
 
 def number(value: int | Decimal, any_spelling: bool, rng: random.Random) -> str:
     """Without fraction and exponent where the value is whole, else the shortest plain one; with
-    `any_spelling`: with zeros behind a fraction, with an exponent."""
+    `any_spelling`: with zeros behind a fraction, with an exponent. Of those with an exponent only
+    what is promised under every schema: few digits, no zero at their end."""
     text = f"{Decimal(value):f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     if not any_spelling or rng.random() < 0.5:
         return text
     zeros = "0" * rng.randint(1, 2)
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    whole, dot, fraction = digits.partition(".")
-    shift = rng.randint(1, 2)
-    moved = (whole + fraction + zeros[1:] + "0" * 4)[: len(whole + fraction) + shift]
-    point = len(whole) + shift
-    return sign + rng.choice(
-        [
-            digits + ("" if dot else ".") + zeros,
-            digits + rng.choice(["e0", "E+0", "e-0"]),
-            # the point moved to the right, and a negative exponent that takes it back
-            (moved[:point].lstrip("0") or "0")
-            + ("." + moved[point:] if moved[point:] else "")
-            + f"e-{shift}",
-        ]
-    )
+    ways = [text + ("" if "." in text else ".") + zeros]
+    sign = "-" if text.startswith("-") else ""
+    _, parts, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    digits = "".join(map(str, parts)).rstrip("0")
+    exponent += len(parts) - len(digits)
+    if not digits:
+        digits, exponent = "0", rng.randint(-3, 3)
+    if len(digits) <= 3:
+        ways.append(sign + digits + _exponent(exponent, rng))
+    if 1 < len(digits) <= 5:
+        point = exponent + len(digits) - 1
+        ways.append(f"{sign}{digits[0]}.{digits[1:]}{_exponent(point, rng)}")
+    return rng.choice(ways)
+
+
+def _exponent(power: int, rng: random.Random) -> str:
+    sign = "-" if power < 0 else rng.choice(["", "+", "-"]) if power == 0 else rng.choice(["", "+"])
+    return rng.choice("eE") + sign + rng.choice(["", "0"]) + str(abs(power))
 
 
 def respelled(string: str, rng: random.Random) -> str:

@@ -1,5 +1,6 @@
 // Bounds on the tokens to the end, from every place of the JSON machine.
 #include <algorithm>
+#include <bit>
 
 #include "machine.h"
 
@@ -72,7 +73,7 @@ int32_t JsonMachine::cost(const Position& at) {
                 cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
                 1 + space);
         case kKey:
-            return cost_within_key(at);
+            return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
         case kColon:
             return add_cost(cost_of_value(id), 1 + single);
         case kArrayBegin:
@@ -106,13 +107,20 @@ int32_t JsonMachine::cost_of_literal(const Position& at) {
 
 int32_t JsonMachine::cost_of_text(const Position& at) {
     const Frame& of = known(at.at[kFrame]);
-    int32_t bytes = (at.at[kPlace] & 0xFF) == kString ? 1 : 0;
-    const LexId lex = lexer_.settle(at.at[kState], bytes);
+    const auto cost_from = [&](LexId lex) {
+        int32_t best = kUnreachable;
+        for (const auto& [lane, state] : lexer_.lanes(lexer_.base(lex))) {
+            best = std::min(best, add_cost(languages_->distance(state), of.below[lane]));
+        }
+        return best;
+    };
+    if ((at.at[kPlace] & 0xFF) == kNumber) return cost_from(at.at[kState]);
+    if (!lexer_.in_escape(at.at[kState])) return add_cost(cost_from(at.at[kState]), 1);
     int32_t best = kUnreachable;
-    for (const auto& [lane, state] : lexer_.lanes(lexer_.base(lex))) {
-        best = std::min(best, add_cost(languages_->distance(state), of.below[lane]));
+    for (const Lexer::Ending& ending : lexer_.endings(at.at[kState])) {
+        best = std::min(best, add_cost(cost_from(ending.lex), ending.bytes + 1));
     }
-    return add_cost(best, bytes);
+    return best;
 }
 
 template <typename State>
@@ -124,26 +132,20 @@ int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
     return best;
 }
 
-// An escape is finished first, some way: the character counts for what the key may become.
-int32_t JsonMachine::cost_within_key(Position at) {
-    int32_t bytes = 0;
-    while (lexer_.in_escape(at.at[kState])) {
-        Position to = at;
-        int byte = 0x22;
-        while (byte < 0x80 && !step_key(to = at, static_cast<uint8_t>(byte))) ++byte;
-        if (byte == 0x80) return kUnreachable;
-        at = to;
-        ++bytes;
-    }
-    return add_cost(bytes, cost_of_key(at.at[kState], at.at[kObject], at.at[kText], at.at[kFrame]));
-}
-
 // From within a key, of which `text` is kept, to the end of everything.
 int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
-    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // ": and space
     const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
     int32_t best = kUnreachable;
+    if (lexer_.in_escape(lex)) {
+        if (key.low < key.high) text = keys_.add(0, plan.names[key.low].substr(0, key.depth));
+        for (const auto& [then, taken, content] : lexer_.endings(lex)) {
+            const int32_t rest = cost_of_key(then, object, keys_.add(text, content), frame);
+            best = std::min(best, add_cost(rest, taken));
+        }
+        return best;
+    }
+    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // `": `
     for (int32_t i = key.low; i < key.high; ++i) {
         if (!plan.is_allowed(i)) continue;
         const std::string_view name = plan.names[i];

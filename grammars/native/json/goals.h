@@ -92,7 +92,8 @@ class Goals {
     GoalId both(GoalId a, GoalId b);
     // Values of `a` but this one; kNever if there are none.
     GoalId except(GoalId a, const Value& value);
-    // One line per place that says what is enforced and how, for `grammars.explain`.
+    // What is enforced and how: a pointer and a line per schema that can matter, and at last
+    // "text" with the manner of writing. For `grammars.explain`.
     std::vector<std::pair<std::string, std::string>> explain() const;
     size_t memory() const;
 

@@ -395,17 +395,27 @@ std::vector<std::pair<int32_t, TextState>> Lexer::lanes(BaseId base) const {
     return found;
 }
 
-LexId Lexer::settle(LexId lex, int32_t& bytes) {
-    while (in_escape(lex)) {
-        for (int byte = 0x22; byte < 0x80; ++byte) {
-            const int32_t to = next(lex, static_cast<uint8_t>(byte));
-            if (to < 0) continue;
-            lex = to;
-            ++bytes;
-            break;
-        }
+std::vector<Lexer::Ending> Lexer::endings(LexId lex) {
+    std::vector<Ending> found;
+    find_endings({lex, 0}, found);
+    return found;
+}
+
+// Only control characters may need an escape by code point; of all others, one will do.
+void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
+    if (!in_escape(begun.lex)) return found.push_back(begun);
+    const Spelling at = unpack(states_[begun.lex]->spelling);
+    const bool at_unit = at.stage == kHex && at.value <= 1;
+    for (int byte = 0x22; byte < 0x80; ++byte) {
+        const int32_t to = next(begun.lex, static_cast<uint8_t>(byte));
+        if (to < 0) continue;
+        char content[4];
+        const int length = this->content(begun.lex, static_cast<uint8_t>(byte), content);
+        find_endings({to, begun.bytes + 1, std::string(content, length)}, found);
+        const bool others = at.stage == kSlash || (at_unit && at.count == 3) ||
+                            (at_unit && at.count == 2 && byte == '0');
+        if (!others) return;
     }
-    return lex;
 }
 
 LexId Lexer::clipped(LexId lex) {

@@ -73,8 +73,13 @@ class Lexer {
     Key key(BaseId base) const;
     // Of strings and numbers: the live lanes, each with its state.
     std::vector<std::pair<int32_t, text::TextState>> lanes(BaseId base) const;
-    // Finishes an escape, some way; adds the bytes that takes.
-    LexId settle(LexId lex, int32_t& bytes);
+    // Ways to finish an escape, the cheapest among them. Of a state in no escape: itself.
+    struct Ending {
+        LexId lex;
+        int32_t bytes;
+        std::string content{};  // the character
+    };
+    std::vector<Ending> endings(LexId lex);
 
     // A state with the same next steps for texts as long as a token.
     LexId clipped(LexId lex);
@@ -105,6 +110,7 @@ class Lexer {
     LexId at_character(BaseId base, uint32_t code);
     LexId read_raw(BaseId base, int32_t rest, uint8_t byte);
     LexId read_short(BaseId base, uint8_t byte);
+    void find_endings(const Ending& begun, std::vector<Ending>& found);
     LexId read_hex(BaseId base, int32_t spelling, uint8_t byte);
     bool allows(BaseId base, uint32_t low, uint32_t high);
     bool allows_unit(BaseId base, uint32_t low, uint32_t high);

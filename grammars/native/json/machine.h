@@ -113,7 +113,6 @@ class JsonMachine final : public Machine {
     int32_t cost_of_value(int32_t frame);
     int32_t cost_of_literal(const Position& at);
     int32_t cost_of_text(const Position& at);
-    int32_t cost_within_key(Position at);
     int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
     int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
                               int32_t text, int32_t frame);

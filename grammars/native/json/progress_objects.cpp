@@ -12,7 +12,7 @@ using text::LangId;
 using text::Languages;
 
 constexpr int kMostSteps = 20'000;
-constexpr int64_t kMostMembers = 10'000;
+constexpr int64_t kMostMembers = 500;  // that are to come in any event
 
 // A search for the cheapest members that close an object.
 class Closing {
@@ -130,7 +130,12 @@ class Closing {
 
     // The cheapest `missing` members besides.
     int64_t cost_of_further(int64_t missing, const std::vector<std::string>& taken) {
-        if (missing > kMostMembers) throw Refused("the least number of members is too large");
+        if (missing > kMostMembers) {
+            throw Refused("an object that needs more than 500 members besides the required ones");
+        }
+        steps_ += static_cast<int>(missing);
+        std::vector<std::string_view> used(taken.begin(), taken.end());
+        std::ranges::sort(used);
         std::vector<int64_t> prices;
         for (size_t i = 0; i < chosen_.size(); ++i) {
             if (chosen_[i] == kNever && can_come(i))
@@ -139,7 +144,7 @@ class Closing {
         for (const auto& extra : shape_.extras) {
             const auto wanted = static_cast<size_t>(missing) + taken.size();
             for (const std::string& key : languages_.examples(extra.keys, wanted)) {
-                if (std::ranges::find(taken, key) != taken.end()) continue;
+                if (std::ranges::binary_search(used, key)) continue;
                 prices.push_back(extra_cost(key, extra.value));
             }
         }

@@ -42,10 +42,7 @@ std::vector<Lit> Reader::schemas(const Keywords& keywords, Keyword keyword) {
 
 Lit Reader::read(const Place& place) {
     const Keywords keywords(document_, place);
-    for (int i = 0; i < static_cast<int>(Keyword::kCount); ++i) {
-        const auto keyword = static_cast<Keyword>(i);
-        if (keywords.has(keyword)) seen_.push_back({place.pointer, keyword, keywords[keyword]});
-    }
+    seen_.push_back(place);
     std::vector<Lit> parts;
     read_types(keywords, parts);
     read_numbers(keywords, parts);

@@ -17,13 +17,8 @@ class Reader {
     // The same schema behind chains of lone references.
     Lit settled(Lit lit);
 
-    // What was read so far, in order: a place and a keyword of it.
-    struct Seen {
-        int32_t pointer;
-        Keyword keyword;
-        const Value* value;
-    };
-    const std::vector<Seen>& seen() const { return seen_; }
+    // The schemas that were read so far: those that can matter.
+    const std::vector<Place>& seen() const { return seen_; }
 
   private:
     Lit read(const Place& place);
@@ -45,7 +40,7 @@ class Reader {
     Document& document_;
     Formulas& formulas_;
     Texts& texts_;
-    std::vector<Seen> seen_;
+    std::vector<Place> seen_;
 };
 
 }  // namespace sglite::json

@@ -45,4 +45,10 @@ std::optional<LangId> format(Languages& languages, std::string_view name) {
     return std::nullopt;
 }
 
+std::vector<std::string_view> format_names() {
+    std::vector<std::string_view> names;
+    for (const Known& known : kKnown) names.push_back(known.name);
+    return names;
+}
+
 }  // namespace sglite::text

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "languages.h"
 
@@ -21,5 +22,6 @@ namespace sglite::text {
 //   groups nested up to three deep, lookahead outside of groups, and without named groups,
 //   backreferences, lookbehind and properties.
 std::optional<LangId> format(Languages& languages, std::string_view name);
+std::vector<std::string_view> format_names();
 
 }  // namespace sglite::text

@@ -1,6 +1,6 @@
 """What is covered, keyword file by keyword file, and what is refused, with its reason.
 
-    python tests/grammars/coverage.py [--suite FOLDER] [--draft draft2020-12] [--sample FILE]
+    python tests/grammars/conformance.py [--suite FOLDER] [--draft draft2020-12] [--sample FILE]
 
 The suite is the folder `json/tests/` of the sdist of jsonschema (or SGLITE_JSON_SCHEMA_SUITE).
 Judged as the tests do: every instance written several ways, under the widest options.
