@@ -153,10 +153,10 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
             raise TypeError(f"regex= takes the text of a pattern, got {regex!r}")
         return ValueType(Constraint("regex", regex), None)
     if json is not None:
-        if isinstance(json, dict | str | bool):
+        if isinstance(json, dict | str):
             return schema_type(json)
         if isinstance(json, list):
-            raise TypeError(f"json= takes a schema (a dict, a bool or text) or a type: {json!r}")
+            raise TypeError(f"json= takes a JSON Schema (a dict or text) or a type, got {json!r}")
         return json_type(json)
     if isinstance(grammar, Constraint):
         return ValueType(grammar, None)

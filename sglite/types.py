@@ -80,9 +80,9 @@ def json_type(annotation: Any) -> ValueType:
     return _remembered(_json, annotation)
 
 
-def schema_type(schema: dict[str, Any] | bool | str) -> ValueType:
-    """The type of a JSON Schema, given as data or as JSON text; the value is plain JSON data."""
-    if not isinstance(schema, str):
+def schema_type(schema: dict[str, Any] | str) -> ValueType:
+    """The type of a JSON Schema, given as a dict or as JSON text; the value is plain JSON data."""
+    if isinstance(schema, dict):
         source = json.dumps(schema, ensure_ascii=False)
     else:
         try:

@@ -240,3 +240,31 @@ def test_no_prefix_is_alive_without_a_completion(schema: Any, begin: str, dead: 
     assert matcher.accept_tokens(ids)
     allowed = {VOCABULARY.token(i) for i in check_position(matcher, random.Random(1))}
     assert not [t for t in allowed if t.startswith(dead.encode())]
+
+
+@pytest.mark.parametrize(
+    ("schema", "begin"),
+    [
+        # Keys that are made up to price what is missing: the lightest that is free, and its value.
+        ({"dependencies": {"a": False}, "minProperties": 2, "type": "object"}, '{"":"z"'),
+        ({"dependencies": {"a": []}, "minProperties": 2, "type": "object"}, '{"":"z"'),
+        ({"minProperties": 3, "type": "object"}, '{"":1,"a":1'),
+        ({"not": {"patternProperties": {"^a": False}}, "type": "object"}, '{"\\'),
+        ({"patternProperties": {"^a$": {"minItems": 9, "type": "array"}, "^bbbb$": {"const": 1}},
+          "additionalProperties": False, "minProperties": 1, "type": "object"}, "{"),
+        ({"patternProperties": {"^(ab|zzz)$": {"const": 1}}, "additionalProperties": False,
+          "minProperties": 1, "type": "object"}, "{"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["declared", "any"])
+def test_bounds_hold_where_keys_are_made_up(schema: Any, begin: str, order: Any) -> None:
+    grammar = compile_json_schema(schema, VOCABULARY, property_order=order, whitespace="compact")
+    ids = spelled(begin.encode(), VOCABULARY)
+    assert ids is not None
+    for seed in range(8):
+        rng = random.Random(seed)
+        matcher = grammar.matcher()
+        assert matcher.accept_tokens(ids)
+        while not matcher.is_complete:
+            behind = check_position(matcher, rng)
+            assert matcher.accept(min(behind, key=lambda i: (behind[i], rng.random())))

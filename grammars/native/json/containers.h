@@ -38,7 +38,7 @@ struct ObjectState {
     std::vector<int32_t> closing;     // lanes that are met by closing here
     int32_t plan = -1;                // of the keys that can come; -1: not known yet
     LexId key = kDeadLex;             // at the beginning of a key; kDeadLex: none can come
-    bool uniform = false;             // all items have the same extra keys and values
+    bool uniform = false;             // all extra keys ask the same of what follows them
     std::vector<text::LangId> kinds;  // of extra keys; empty: not known yet
 };
 

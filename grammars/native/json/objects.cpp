@@ -108,6 +108,22 @@ int32_t Objects::cost(const ObjectShape& shape, const ObjectProgress& at) {
 
 // Keys
 
+// What is left of a shape's room once its required keys have come.
+struct Objects::Room {
+    int32_t missing = 0;        // required names that have not come
+    int32_t first = INT32_MAX;  // of them
+    bool plain;                 // nothing but required names and a greatest number decides
+
+    explicit Room(const ObjectItem& item) {
+        const ObjectShape& shape = *item.shape;
+        for (size_t i = 0; i < shape.names.size(); ++i) {
+            if (!shape.required[i] || item.at.used[i]) continue;
+            if (missing++ == 0) first = static_cast<int32_t>(i);
+        }
+        plain = shape.some.empty() && item.at.members + missing >= shape.low;
+    }
+};
+
 const ObjectState& Objects::with_keys(int32_t id) {
     if (states_[id].plan >= 0) return states_[id];
     std::vector<std::pair<std::string, bool>> names;
@@ -123,7 +139,10 @@ const ObjectState& Objects::with_keys(int32_t id) {
             uniform = uniform && (asked == kNever || asked == extra.value);
             asked = extra.value;
         }
-        uniform = uniform && item.shape->some.empty();
+        // Which further keys are the lightest depends on this one.
+        const bool fills = item.at.members + Room(item).missing + 1 >= item.shape->low;
+        uniform = uniform && item.shape->some.empty() && fills;
+        // Which items are left may depend on it too.
         const LangId keys = extra_keys(item);
         uniform = uniform && (&item == states_[id].items.data() || keys == before);
         before = keys;
@@ -156,22 +175,6 @@ const ObjectState& Objects::with_keys(int32_t id) {
     states_[id].key = lexer_.begin_key(states_[id].plan);
     return states_[id];
 }
-
-// What is left of a shape's room once its required keys have come.
-struct Objects::Room {
-    int32_t missing = 0;        // required names that have not come
-    int32_t first = INT32_MAX;  // of them
-    bool plain;                 // nothing but required names and a greatest number decides
-
-    explicit Room(const ObjectItem& item) {
-        const ObjectShape& shape = *item.shape;
-        for (size_t i = 0; i < shape.names.size(); ++i) {
-            if (!shape.required[i] || item.at.used[i]) continue;
-            if (missing++ == 0) first = static_cast<int32_t>(i);
-        }
-        plain = shape.some.empty() && item.at.members + missing >= shape.low;
-    }
-};
 
 bool Objects::takes_name(const ObjectItem& item, size_t name) {
     const ObjectShape& shape = *item.shape;

@@ -7,7 +7,7 @@
 namespace sglite::json {
 namespace {
 
-constexpr size_t kMostWays = 50'000;
+constexpr size_t kMostWays = 20'000;
 
 GoalId item_goal(const ArrayShape& shape, int64_t index) {
     return index < static_cast<int64_t>(shape.first.size()) ? shape.first[index] : shape.rest;

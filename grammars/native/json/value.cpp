@@ -95,7 +95,8 @@ class Reader {
     Value value(int depth) {
         if (depth > kDeepest) throw Refused("nested too deeply; make it flatter");
         if (++count_ > kMostValues) {
-            fail("more than " + std::to_string(kMostValues) + " values; make it smaller");
+            throw Refused("more than " + std::to_string(kMostValues) + " values; make it smaller",
+                          std::to_string(at_));
         }
         skip_space();
         Value value;
