@@ -156,7 +156,9 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
         if isinstance(json, dict | str):
             return schema_type(json)
         if isinstance(json, list):
-            raise TypeError(f"json= takes a JSON Schema (a dict or text) or a type, got {json!r}")
+            raise TypeError(
+                f"json= takes a JSON Schema (a dict, a bool or text) or a type, got {json!r}"
+            )
         return json_type(json)
     if isinstance(grammar, Constraint):
         return ValueType(grammar, None)

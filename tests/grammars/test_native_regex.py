@@ -193,7 +193,7 @@ def test_sets_of_re_hold_the_same_characters(pattern: str) -> None:
 @given(st.characters(exclude_categories=["Cs"]), st.characters(exclude_categories=["Cs"]))
 def test_ignoring_case_is_that_of_re(char: str, other: str) -> None:
     low, high = sorted([char, other])
-    high = min(high, chr(ord(low) + 2000))
+    high = chr(min(ord(high), ord(low) + 2000))
     for pattern in (re.escape(char), f"[{re.escape(low)}-{re.escape(high)}]"):
         ranges = parse_regex(f"(?i){pattern}", True)[1]
         compiled = re.compile(f"(?i){pattern}")

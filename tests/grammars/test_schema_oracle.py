@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -79,6 +80,21 @@ def test_draws_are_valid_in_old_drafts(schema: Any, options: Any, seed: int) -> 
     draws_are_valid_and_never_stuck(schema, options, seed)
 
 
+def late_refusals_are_named(check: Callable[[Any, Any, int], None]) -> Callable[..., None]:
+    """A search among values that is given up late is a GrammarError that says so, and no answer."""
+
+    @functools.wraps(check)
+    def checked(schema: Any, options: Any, seed: int) -> None:
+        try:
+            check(schema, options, seed)
+        except GrammarError as error:
+            assert "needs" in error.reason
+            event("given up late: " + error.reason[:60])
+
+    return checked
+
+
+@late_refusals_are_named
 def draws_are_valid_and_never_stuck(schema: Any, options: Any, seed: int) -> None:
     rng = random.Random(seed)
     grammar = compiled(schema, options, [])
@@ -107,6 +123,7 @@ def test_takes_exactly_the_valid_instances_of_old_drafts(
     takes_exactly_the_valid_instances(schema, options, seed)
 
 
+@late_refusals_are_named
 def takes_exactly_the_valid_instances(schema: Any, options: Any, seed: int) -> None:
     rng = random.Random(seed)
     values = [exact(value) for value in instances(schema, rng, 40)]

@@ -75,7 +75,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: sgl.gen("x", stop=3), r"^stop= takes a text or a list of texts, got 3$"),  # type: ignore[arg-type]
     (lambda: sgl.gen("x", until=["a", 3]), r"^until= .* got 3 in it$"),  # type: ignore[list-item]
     (lambda: sgl.gen("x", json=3), r"gen\('x'\): 3 is not a type"),
-    (lambda: sgl.gen("x", json=[{}]), r"json= takes a schema \(a dict, a bool or text\) or a type"),
+    (lambda: sgl.gen("x", json=[{}]), r"takes a JSON Schema \(a dict, a bool or text\) or a type"),
 ]
 
 

@@ -32,6 +32,13 @@ struct ObjectItem {
     int32_t close;  // tokens up to the closing brace, from behind a member
 };
 
+// Extra keys that one item takes in one way.
+struct KeyKind {
+    text::LangId keys;
+    int32_t lane;
+    int32_t behind;  // tokens from behind the colon to behind the closing brace
+};
+
 struct ObjectState {
     std::vector<ObjectItem> items;
     std::vector<std::string> extras;  // used keys that some item has as extra ones
@@ -39,7 +46,9 @@ struct ObjectState {
     int32_t plan = -1;                // of the keys that can come; -1: not known yet
     LexId key = kDeadLex;             // at the beginning of a key; kDeadLex: none can come
     bool uniform = false;             // all extra keys ask the same of what follows them
-    std::vector<text::LangId> kinds;  // of extra keys; empty: not known yet
+    // Whether which further keys are the lightest depends on the next one: some are still missing.
+    bool scarce = false;
+    std::vector<KeyKind> kinds;  // of extra keys; empty: not known yet
 };
 
 class Objects {
@@ -53,7 +62,7 @@ class Objects {
     // The same, with what is known of its keys.
     const ObjectState& with_keys(int32_t id);
     // Of the extra keys, those that ask the same of their values, for some item; they overlap.
-    const std::vector<text::LangId>& kinds_of_keys(int32_t id);
+    const std::vector<KeyKind>& kinds_of_keys(int32_t id);
     // What the member `key` leads to.
     std::vector<Next<ObjectItem>> member(int32_t id, const std::string& key);
     // The state of these items; not of none.
@@ -63,6 +72,8 @@ class Objects {
   private:
     struct Room;
 
+    void add_kind(const ObjectItem& item, const ObjectShape::Extra& extra, uint32_t met,
+                  std::vector<KeyKind>& kinds);
     bool can_close(const ObjectItem& item) const;
     bool takes_name(const ObjectItem& item, size_t name);
     text::LangId extra_keys(const ObjectItem& item);

@@ -70,10 +70,10 @@ int32_t JsonMachine::cost(const Position& at) {
             return cost_of_closing(objects_[at.at[kState]], id);
         case kNextKey:
             return add_cost(
-                cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
+                cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], "", id),
                 1 + space);
         case kKey:
-            return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
+            return cost_of_key(at.at[kState], at.at[kObject], keys_.text(at.at[kText]), id);
         case kColon:
             return add_cost(cost_of_value(id), 1 + single);
         case kArrayBegin:
@@ -132,15 +132,16 @@ int32_t JsonMachine::cost_of_closing(const State& state, int32_t frame) {
     return best;
 }
 
-// From within a key, of which `text` is kept, to the end of everything.
-int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
+// From within a key, `text` so far if that is none of the plan's names, to the end of everything.
+int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, const std::string& text,
+                                 int32_t frame) {
     const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+    const std::string begun = key.low == key.high ? text : plan.names[key.low].substr(0, key.depth);
     int32_t best = kUnreachable;
     if (lexer_.in_escape(lex)) {
-        if (key.low < key.high) text = keys_.add(0, plan.names[key.low].substr(0, key.depth));
         for (const auto& [then, taken, content] : lexer_.endings(lex)) {
-            const int32_t rest = cost_of_key(then, object, keys_.add(text, content), frame);
+            const int32_t rest = cost_of_key(then, object, begun + content, frame);
             best = std::min(best, add_cost(rest, taken));
         }
         return best;
@@ -153,39 +154,38 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_
         best = std::min(best, add_cost(spell(name.substr(key.depth)), cost_of_value(member)));
     }
     if (key.extra != text::kDeadText) {
-        best = std::min(best, cost_of_extra_key(key, plan, object, text, frame));
+        best = std::min(best, cost_of_extra_key(begun, plan, object, frame));
     }
     return add_cost(best, bytes);
 }
 
-// The nearest extra key that is not used yet. Where all ask the same of their values and no name
-// is near, any key will do; else there is one to try for every kind of key that some item tells
-// apart.
-int32_t JsonMachine::cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
-                                       int32_t text, int32_t frame) {
-    const std::string begun =
-        key.low == key.high ? keys_.text(text) : plan.names[key.low].substr(0, key.depth);
-    if (!objects_[object].uniform) {
-        int32_t best = kUnreachable;
-        for (const text::LangId kind : objects_.kinds_of_keys(object)) {
-            text::TextState state = languages_->start(kind);
-            for (const char c : begun) {
-                if (state == text::kDeadText) break;
-                state = languages_->next(state, static_cast<uint8_t>(c));
-            }
-            best = std::min(best, cost_of_key_from(state, begun, plan, object, frame));
-        }
-        return best;
+// The nearest extra key of any kind. Where the used ones are near, or where the key decides about
+// further ones, keys are tried one by one.
+int32_t JsonMachine::cost_of_extra_key(const std::string& begun, const KeyPlan& plan,
+                                       int32_t object, int32_t frame) {
+    const ObjectState& state = objects_[object];
+    const auto used = std::ranges::lower_bound(state.extras, begun);
+    const bool exact = state.scarce || (used != state.extras.end() && used->starts_with(begun));
+    const std::vector<int32_t>& below = known(frame).below;
+    int32_t best = kUnreachable;
+    for (const KeyKind& kind : objects_.kinds_of_keys(object)) {
+        const text::TextState at = state_behind(kind.keys, begun);
+        if (at == text::kDeadText) continue;
+        const int32_t cost =
+            exact ? cost_of_key_from(at, begun, plan, object, frame)
+                  : add_cost(languages_->distance(at), add_cost(kind.behind, below[kind.lane]));
+        best = std::min(best, cost);
     }
-    if (key.low < key.high) return cost_of_key_from(key.extra, begun, plan, object, frame);
-    const uint64_t place = static_cast<uint64_t>(object) << 32 | static_cast<uint32_t>(frame);
-    const int32_t distance = languages_->distance(key.extra);
-    if (const auto known = behind_extra_.find(place); known != behind_extra_.end()) {
-        return add_cost(known->second, distance);
+    return best;
+}
+
+text::TextState JsonMachine::state_behind(text::LangId language, std::string_view text) {
+    text::TextState state = languages_->start(language);
+    for (const char c : text) {
+        if (state == text::kDeadText) break;
+        state = languages_->next(state, static_cast<uint8_t>(c));
     }
-    const int32_t cost = cost_of_key_from(key.extra, begun, plan, object, frame);
-    if (cost < kUnreachable) behind_extra_.emplace(place, cost - distance);
-    return cost;
+    return state;
 }
 
 // The lightest text from `state`, behind `begun`, that can be the next key, and what follows it.
@@ -243,24 +243,31 @@ JsonMachine::Span JsonMachine::costs_inside(const Position& at) {
     const Span unknown{0, kUnreachable};
     const Lexer::Key key = lexer_.key(base);
     const int32_t object = at.at[kObject], frame = at.at[kFrame];
-    if (!objects_[object].uniform || key.extra == text::kDeadText) return unknown;
-    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+    if (objects_[object].scarce || key.extra == text::kDeadText) return unknown;
+    const std::vector<int32_t>& below = known(frame).below;
+    Span span{kUnreachable, 0};
+    const std::string begun =
+        key.low == key.high ? keys_.text(at.at[kText]) : plan.names[key.low].substr(0, key.depth);
+    for (const KeyKind& kind : objects_.kinds_of_keys(object)) {
+        const text::TextState state = state_behind(kind.keys, begun);
+        if (state == text::kDeadText) continue;
+        const int32_t behind = add_cost(kind.behind, below[kind.lane]);
+        span.least = std::min(span.least, behind);
+        span.most = std::max(span.most, add_cost(behind, farthest(state)));
+    }
     // Where the nearest keys are used already, each of them takes one more character.
-    int32_t most = add_cost(cost_of_extra_key(key, plan, object, at.at[kText], frame),
-                            add_cost(farthest(key.extra), static_cast<int32_t>(plan.names.size())));
+    span.most = add_cost(span.most, static_cast<int32_t>(plan.names.size()));
     for (int32_t i = key.low; i < key.high; ++i) {
         if (!plan.is_allowed(i)) continue;
         const int32_t member = member_frame(object, keys_.add(0, plan.names[i]), frame);
-        most = std::max(most, add_cost(static_cast<int32_t>(written(plan.names[i]).size()),
-                                       cost_of_value(member)));
+        const int32_t rest = cost_of_value(member);
+        const auto letters = static_cast<int32_t>(written(plan.names[i]).size());
+        span.least = std::min(span.least, rest);
+        span.most = std::max(span.most, add_cost(letters, rest));
     }
-    int32_t least = 0;
-    if (key.low == key.high) {
-        const int32_t here = cost_of_extra_key(key, plan, object, at.at[kText], frame);
-        least = here - std::min(here, languages_->distance(key.extra));
-    }
-    return {add_cost(least, bytes), add_cost(most, bytes)};
+    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
+    return {add_cost(span.least, bytes), add_cost(span.most, bytes)};
 }
 
 }  // namespace sglite::json

@@ -113,9 +113,10 @@ class JsonMachine final : public Machine {
     int32_t cost_of_value(int32_t frame);
     int32_t cost_of_literal(const Position& at);
     int32_t cost_of_text(const Position& at);
-    int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
-    int32_t cost_of_extra_key(const Lexer::Key& key, const KeyPlan& plan, int32_t object,
-                              int32_t text, int32_t frame);
+    int32_t cost_of_key(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
+                              int32_t frame);
+    text::TextState state_behind(text::LangId language, std::string_view text);
     int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
                              int32_t object, int32_t frame);
     template <typename State>
@@ -127,7 +128,7 @@ class JsonMachine final : public Machine {
     int32_t spell(std::string_view text);
 
     // Masks
-    void walk_text(const Position& at, Mask& mask);
+    void walk_text(const Position& at, Mask& mask, int32_t budget);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
@@ -152,7 +153,6 @@ class JsonMachine final : public Machine {
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
     std::unordered_map<std::string, int32_t> spelled_;
-    std::unordered_map<uint64_t, int32_t> behind_extra_;  // object and frame: costs behind a key
     size_t memory_ = 0;
 };
 

@@ -30,7 +30,7 @@ void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
     if (fill_string(at, mask, kUnreachable)) return;
     const int32_t place = at.at[kPlace] & 0xFF;
-    if (place == kString || place == kKey) return walk_text(at, mask);
+    if (place == kString || place == kKey) return walk_text(at, mask, kUnreachable);
     const Trie& trie = vocabulary_->trie();
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
@@ -41,7 +41,7 @@ void JsonMachine::find_mask(const Position& at, Mask& mask) {
 }
 
 // Within a string or key the lexer goes alone, until the string is closed.
-void JsonMachine::walk_text(const Position& at, Mask& mask) {
+void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
     struct Text {
         Position closed;
         LexId lex;  // kQuoted: closed
@@ -65,6 +65,22 @@ void JsonMachine::walk_text(const Position& at, Mask& mask) {
         return is_key ? close_key(text.closed, keys_.add(key_text(at), added))
                       : finish(text.closed, at.at[kFrame], lexer_.accepted(base), to.at[kRaw]);
     };
+    const std::string begun = is_key ? keys_.text(key_text(at)) : "";
+    std::unordered_map<LexId, int32_t> costs;  // of strings, where the text makes no difference
+    const auto cost_behind = [&](const Text& text) {
+        if (text.lex == kQuoted) return cost(text.closed);
+        if (is_key) {
+            return cost_of_key(text.lex, at.at[kObject], begun + content.substr(0, text.content),
+                               at.at[kFrame]);
+        }
+        const auto [known, fresh] = costs.try_emplace(text.lex);
+        if (fresh) {
+            Position to = at;
+            to.at[kState] = text.lex;
+            known->second = cost_of_text(to);
+        }
+        return known->second;
+    };
     walk(
         trie, 0, Text{{}, at.at[kState], 0, 0},
         [&](Text& text, uint8_t byte) {
@@ -77,18 +93,29 @@ void JsonMachine::walk_text(const Position& at, Mask& mask) {
             text.lex = to;
             return true;
         },
-        [&](uint32_t node, const Text&) {
-            set_bits(trie, node, mask.bits.data());
+        [&](uint32_t node, const Text& text) {
+            const int32_t then = budget < kUnreachable ? cost_behind(text) : 0;
+            if (then < budget) set_bits(trie, node, mask.bits.data());
+            if (budget < kUnreachable) mask.highest = std::max(mask.highest, then);
             return true;
         });
 }
 
 bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
     const int32_t place = at.at[kPlace] & 0xFF;
-    if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
-    const auto [least, most] = costs_inside(at);
-    const bool none = least >= budget, all = most < budget;
-    if ((!none && !all) || !fill_string(at, mask, budget)) return false;
+    if (place != kString && place != kKey) return false;
+    bool none = false, all = false;
+    int32_t most = kUnreachable;
+    if (lexer_.at_border(at.at[kState])) {
+        const Span span = costs_inside(at);
+        most = span.most;
+        none = span.least >= budget;
+        all = span.most < budget;
+    }
+    if ((!none && !all) || !fill_string(at, mask, budget)) {
+        walk_text(at, mask, budget);
+        return true;
+    }
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     if (none) {
         for (size_t i = 0; i < mask.bits.size(); ++i) mask.bits[i] &= ~slice.inside[i];

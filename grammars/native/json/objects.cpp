@@ -128,7 +128,7 @@ const ObjectState& Objects::with_keys(int32_t id) {
     if (states_[id].plan >= 0) return states_[id];
     std::vector<std::pair<std::string, bool>> names;
     std::vector<LangId> extras;
-    bool uniform = true;
+    bool uniform = true, scarce = false;
     GoalId asked = kNever;
     LangId before = text::kNoText;
     for (const ObjectItem& item : states_[id].items) {
@@ -141,6 +141,7 @@ const ObjectState& Objects::with_keys(int32_t id) {
         }
         // Which further keys are the lightest depends on this one.
         const bool fills = item.at.members + Room(item).missing + 1 >= item.shape->low;
+        scarce = scarce || !fills;
         uniform = uniform && item.shape->some.empty() && fills;
         // Which items are left may depend on it too.
         const LangId keys = extra_keys(item);
@@ -171,6 +172,7 @@ const ObjectState& Objects::with_keys(int32_t id) {
     }
     memory_ += 64 * plan.names.size();
     states_[id].uniform = uniform;
+    states_[id].scarce = scarce;
     states_[id].plan = lexer_.add_plan(std::move(plan));
     states_[id].key = lexer_.begin_key(states_[id].plan);
     return states_[id];
@@ -230,25 +232,46 @@ LangId Objects::extra_keys(const ObjectItem& item) {
     return found.size() == 1 ? found[0] : languages_.either(std::move(found));
 }
 
-const std::vector<LangId>& Objects::kinds_of_keys(int32_t id) {
-    std::vector<LangId>& kinds = states_[id].kinds;
+const std::vector<KeyKind>& Objects::kinds_of_keys(int32_t id) {
+    std::vector<KeyKind>& kinds = states_[id].kinds;
     if (!kinds.empty()) return kinds;
     for (const ObjectItem& item : states_[id].items) {
         for (const auto& extra : item.shape->extras) {
-            const size_t first = kinds.size();
-            kinds.push_back(extra.keys);
-            for (size_t i = 0; i < item.shape->some.size(); ++i) {
-                if (!(item.at.open >> i & 1)) continue;
-                const size_t count = std::min(kinds.size(), kMostKinds);
-                for (size_t j = first; j < count; ++j) {
-                    kinds.push_back(languages_.both({kinds[j], item.shape->some[i].keys}));
+            for (uint32_t met = item.at.open;; met = (met - 1) & item.at.open) {
+                if (met == 0 || met == item.at.open || kinds.size() < kMostKinds) {
+                    add_kind(item, extra, met, kinds);
                 }
+                if (met == 0) break;
             }
         }
     }
-    std::ranges::sort(kinds);
-    kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
     return kinds;
+}
+
+// The keys of one class that meet these demands.
+void Objects::add_kind(const ObjectItem& item, const ObjectShape::Extra& extra, uint32_t met,
+                       std::vector<KeyKind>& kinds) {
+    std::vector<LangId> all{extra.keys};
+    GoalId goal = extra.value;
+    for (uint32_t rest = met; rest != 0 && goal != kNever; rest &= rest - 1) {
+        const auto& some = item.shape->some[std::countr_zero(rest)];
+        all.push_back(some.keys);
+        goal = goals_.both(goal, some.value);
+    }
+    if (goal == kNever) return;
+    const LangId keys = all.size() == 1 ? all[0] : languages_.both(std::move(all));
+    if (keys == text::kNoText) return;
+    for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
+        if (std::ranges::binary_search(item.at.extras, key)) continue;
+        ObjectProgress after = after_extra(item, key);
+        if (item.shape->high >= 0 && after.members > item.shape->high) return;
+        after.open &= ~met;
+        const int32_t close = cost(*item.shape, after);
+        if (close < kUnreachable) {
+            kinds.push_back({keys, item.lane, add_cost(costs_.goal(goal), close)});
+        }
+        return;
+    }
 }
 
 // Members
