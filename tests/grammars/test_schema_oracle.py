@@ -88,7 +88,8 @@ def late_refusals_are_named(check: Callable[[Any, Any, int], None]) -> Callable[
         try:
             check(schema, options, seed)
         except GrammarError as error:
-            assert "needs" in error.reason
+            if "needs" not in error.reason:
+                raise
             event("given up late: " + error.reason[:60])
 
     return checked
