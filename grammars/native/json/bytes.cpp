@@ -29,8 +29,7 @@ std::bitset<256> written_bytes(const std::bitset<256>& content, bool any_spellin
 }  // namespace
 
 void JsonMachine::check_bytes() {
-    const std::bitset<256> barred = barred_bytes(*vocabulary_);
-    std::bitset<256> known = barred;
+    std::bitset<256> known = barred_;
     for (int byte = 0; byte < 256; ++byte) {
         if (vocabulary_->has_single_byte(static_cast<uint8_t>(byte))) known.set(byte);
     }
@@ -70,7 +69,7 @@ void JsonMachine::check_bytes() {
             open.push_back(shape.rest);
         }
     }
-    check_single_bytes(*vocabulary_, used & ~barred);
+    check_single_bytes(*vocabulary_, used & ~barred_);
 }
 
 }  // namespace sglite::json

@@ -54,8 +54,8 @@ int32_t JsonMachine::spell(std::string_view plain) {
 int32_t JsonMachine::cost(const Position& at) {
     const int32_t id = at.at[kFrame];
     const bool single = style_.whitespace == Style::Whitespace::kSingle;
-    const int32_t space = single && (at.at[kPlace] >> 8 & 0xFF) == 0 ? 1 : 0;
-    switch (at.at[kPlace] & 0xFF) {
+    const int32_t space = single && spaces_of(at) == 0 ? 1 : 0;
+    switch (place_of(at)) {
         case kValue:
             return cost_of_value(id);
         case kSpacedValue:
@@ -94,7 +94,7 @@ int32_t JsonMachine::cost_of_value(int32_t id) {
 }
 
 int32_t JsonMachine::cost_of_literal(const Position& at) {
-    const int32_t progress = at.at[kPlace] >> 16, which = progress >> 3, done = progress & 7;
+    const int32_t progress = extra_of(at), which = progress >> 3, done = progress & 7;
     const Frame& of = known(at.at[kFrame]);
     int32_t best = kUnreachable;
     for (size_t lane = 0; lane < of.goals.size(); ++lane) {
@@ -114,7 +114,7 @@ int32_t JsonMachine::cost_of_text(const Position& at) {
         }
         return best;
     };
-    if ((at.at[kPlace] & 0xFF) == kNumber) return cost_from(at.at[kState]);
+    if (place_of(at) == kNumber) return cost_from(at.at[kState]);
     if (!lexer_.in_escape(at.at[kState])) return add_cost(cost_from(at.at[kState]), 1);
     int32_t best = kUnreachable;
     for (const Lexer::Ending& ending : lexer_.endings(at.at[kState])) {
@@ -231,7 +231,7 @@ JsonMachine::Span JsonMachine::costs_inside(const Position& at) {
         return characters >= kUnreachable / kWidest ? kUnreachable : kWidest * characters;
     };
     const BaseId base = lexer_.base(at.at[kState]);
-    if ((at.at[kPlace] & 0xFF) == kString) {
+    if (place_of(at) == kString) {
         const Frame& of = known(at.at[kFrame]);
         Span span{kUnreachable, 0};
         for (const auto& [lane, state] : lexer_.lanes(base)) {

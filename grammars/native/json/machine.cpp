@@ -13,14 +13,9 @@ constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
-// The place of a position also holds the white space so far, and the progress of a literal.
-int32_t place_of(const Position& at) { return at.at[0] & 0xFF; }
-int32_t spaces_of(const Position& at) { return at.at[0] >> 8 & 0xFF; }
-int32_t extra_of(const Position& at) { return at.at[0] >> 16; }
-
-text::Languages::Options options_for(const Vocabulary& vocabulary) {
+text::Languages::Options options_for(const Vocabulary& vocabulary, const std::bitset<256>& barred) {
     text::Languages::Options options;
-    options.barred = barred_bytes(vocabulary);
+    options.barred = barred;
     for (int byte = 0; byte < 256; ++byte) {
         if (byte < 0x20) options.barred.reset(byte);  // always written as an escape
         const auto value = static_cast<uint8_t>(byte);
@@ -84,9 +79,10 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
                          const Style& style)
     : vocabulary_(std::move(vocabulary)),
       style_(style),
-      languages_(std::make_unique<text::Languages>(options_for(*vocabulary_))),
+      barred_(barred_bytes(*vocabulary_)),
+      languages_(std::make_unique<text::Languages>(options_for(*vocabulary_, barred_))),
       goals_(std::move(schema), *languages_, style),
-      lexer_(*languages_, style.any_spelling, barred_bytes(*vocabulary_).none()),
+      lexer_(*languages_, style.any_spelling, barred_.none()),
       prices_(std::make_unique<Prices>(*this)),
       objects_(goals_, *languages_, lexer_, *prices_, style.declared_order),
       arrays_(goals_, *prices_) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -62,8 +63,12 @@ class JsonMachine final : public Machine {
         kItemEnd,
         kDone,
     };
-    // The parts of a Position.
+    // The parts of a Position. Its place also holds the white space so far, and how far a literal
+    // is.
     enum Part { kPlace, kState, kFrame, kObject, kText, kRaw };
+    static int32_t place_of(const Position& at) { return at.at[kPlace] & 0xFF; }
+    static int32_t spaces_of(const Position& at) { return at.at[kPlace] >> 8 & 0xFF; }
+    static int32_t extra_of(const Position& at) { return at.at[kPlace] >> 16; }
 
     struct Frame {
         enum Kind { kRoot, kMember, kItem } kind;
@@ -140,6 +145,7 @@ class JsonMachine final : public Machine {
 
     const std::shared_ptr<const Vocabulary> vocabulary_;
     const Style style_;
+    const std::bitset<256> barred_;  // bytes that the vocabulary cannot write
     std::unique_ptr<text::Languages> languages_;
     Goals goals_;
     Lexer lexer_;

@@ -16,7 +16,7 @@ void set_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] |= 1u << (
 
 Position JsonMachine::alike(const Position& at) {
     Position to = at;
-    const int32_t place = at.at[kPlace] & 0xFF;
+    const int32_t place = place_of(at);
     if (place != kString && place != kNumber && place != kKey) return to;
     to.at[kState] = lexer_.clipped(at.at[kState]);
     if (place == kKey && objects_[at.at[kObject]].uniform &&
@@ -29,7 +29,7 @@ Position JsonMachine::alike(const Position& at) {
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
     if (fill_string(at, mask, kUnreachable)) return;
-    const int32_t place = at.at[kPlace] & 0xFF;
+    const int32_t place = place_of(at);
     if (place == kString || place == kKey) return walk_text(at, mask, kUnreachable);
     const Trie& trie = vocabulary_->trie();
     walk(
@@ -47,7 +47,7 @@ void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
         LexId lex;  // kQuoted: closed
         int32_t bytes, content;
     };
-    const bool is_key = (at.at[kPlace] & 0xFF) == kKey;
+    const bool is_key = place_of(at) == kKey;
     const bool recording = frames_[at.at[kFrame]].recording;
     const Trie& trie = vocabulary_->trie();
     std::string spelled(trie.longest() + 1, '\0'), content(4 * trie.longest() + 4, '\0');
@@ -102,7 +102,7 @@ void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
 }
 
 bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
-    const int32_t place = at.at[kPlace] & 0xFF;
+    const int32_t place = place_of(at);
     if (place != kString && place != kKey) return false;
     bool none = false, all = false;
     int32_t most = kUnreachable;
@@ -133,7 +133,7 @@ bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
 
 // Inside of free text all that tells masks apart is which tails may follow the closing quote.
 int32_t JsonMachine::same_mask(const Position& at) {
-    const int32_t place = at.at[kPlace] & 0xFF;
+    const int32_t place = place_of(at);
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return -1;
     if (frames_[at.at[kFrame]].recording) return -1;
     const BaseId base = lexer_.base(at.at[kState]);
@@ -201,7 +201,7 @@ int32_t JsonMachine::tails_behind_extra(const Position& at, BaseId away, const S
 // False where nothing is known beforehand. Tokens that close the string are priced if there is a
 // budget: then those are set behind which the cost is below it.
 bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
-    const int32_t place = at.at[kPlace] & 0xFF;
+    const int32_t place = place_of(at);
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const text::Reach reach = lexer_.reach(lexer_.base(at.at[kState]));
@@ -231,7 +231,7 @@ void JsonMachine::add_closings(const Position& at, const StringSlice& slice, Mas
     };
     const bool priced = budget < kUnreachable;
     std::vector<Group> groups;
-    const bool is_key = (at.at[kPlace] & 0xFF) == kKey;
+    const bool is_key = place_of(at) == kKey;
     const bool alone = is_key ? !objects_[at.at[kObject]].uniform || !slice.keys_apart
                               : !is_text_free(at.at[kFrame]);
     const bool recording = frames_[at.at[kFrame]].recording;
@@ -288,10 +288,9 @@ std::vector<int32_t> JsonMachine::tails_behind(const Position& at, BaseId base,
     if (frames_[at.at[kFrame]].recording) {
         closed.at[kRaw] = raw_.add(raw_.add(at.at[kRaw], written(content)), '"');
     }
-    const bool possible =
-        (at.at[kPlace] & 0xFF) == kKey
-            ? close_key(closed, keys_.add(key_text(at), content))
-            : finish(closed, at.at[kFrame], lexer_.accepted(base), closed.at[kRaw]);
+    const bool possible = place_of(at) == kKey ? close_key(closed, keys_.add(key_text(at), content))
+                                               : finish(closed, at.at[kFrame],
+                                                        lexer_.accepted(base), closed.at[kRaw]);
     if (!possible) return found;
     for (const int32_t tail : slice.tails.at(0)) found[tail] = priced ? cost(closed) : 0;
     walk(
