@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from sglite.grammars import _native
@@ -126,7 +126,12 @@ def test_texts_are_those_of_numbers_that_hold(
     spec: Spec, texts: list[str], random_: random.Random
 ) -> None:
     native = spec.native()
-    automata = [Automaton(spec, spelled_any=any_) for any_ in (False, True)]
+    try:
+        automata = [Automaton(spec, spelled_any=any_) for any_ in (False, True)]
+    except Refused as error:
+        if "20000 states" not in error.reason:
+            raise
+        reject()  # past the limit that the header states
     near = [b for b in (spec.low, spec.high) if b is not None]
     texts += [
         format(Decimal(b) + d, "f") for b in near for d in map(Decimal, ("0", "1", "-1", "0.01"))
