@@ -117,10 +117,19 @@ class _Reader:
 
     def either(self, *, nested: bool) -> int:
         parts = [self.concat(nested=nested)]
-        while self.take("|"):
+        while self.another():
             self.skip(newlines=True)
             parts.append(self.concat(nested=nested))
         return parts[0] if len(parts) == 1 else self.builder.choice(parts)
+
+    def another(self) -> bool:
+        """Read a `|`, also one that begins a line further down: no rule begins so."""
+        before = self.at
+        self.skip(newlines=True)
+        if self.take("|"):
+            return True
+        self.at = before
+        return False
 
     def concat(self, *, nested: bool) -> int:
         parts: list[int] = []
