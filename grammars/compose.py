@@ -148,7 +148,7 @@ def compile_parts(part: Part, vocab: Vocabulary) -> ComposedGrammar:
     """The grammar of the texts of a part. Raises GrammarError as the compilers of its parts do."""
 
     def compile_now() -> ComposedGrammar:
-        builder = _native.Builder()
+        builder = _native.Builder(vocab.native)
         built = build(builder, lower(builder, vocab, part), vocab)
         return ComposedGrammar(built._native, vocab, part)
 

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from sglite.errors import GrammarError
-from sglite.grammars import _native, characters
-from sglite.grammars.characters import Ranges
-from sglite.grammars.lowering import Spelling
+from sglite.grammars import _native
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _ESCAPES = {
@@ -174,9 +172,10 @@ class _Reader:
         if self.take('"'):
             return self.builder.literal(self.literal(begin).encode())
         if self.take("["):
-            return self.builder.characters(self.char_set(begin), Spelling.UTF8)
+            complement = self.take("^")
+            return self.builder.characters(self.char_set(begin), complement)
         if self.take("."):
-            return self.builder.characters(characters.ANY, Spelling.UTF8)
+            return self.builder.characters([], complement=True)
         if self.take("("):
             self.skip(newlines=True)
             inner = self.either(nested=True)
@@ -220,12 +219,11 @@ class _Reader:
             self.refuse(f"unknown escape \\{letter}", begin)
         self.at += length
         code = int(digits, 16)
-        if code > characters.LAST or 0xD800 <= code <= 0xDFFF:
+        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
             self.refuse("an escape that is no character", begin)
         return code
 
-    def char_set(self, begin: int) -> Ranges:
-        negated = self.take("^")
+    def char_set(self, begin: int) -> list[tuple[int, int]]:
         ranges: list[tuple[int, int]] = []
         while not self.take("]"):
             if self.at >= len(self.text) or self.text[self.at] == "\n":
@@ -242,5 +240,4 @@ class _Reader:
             if high < low:
                 self.refuse("a range that runs backwards", begin)
             ranges.append((low, high))
-        found = characters.union(ranges)
-        return characters.negate(found) if negated else found
+        return ranges

@@ -204,7 +204,7 @@ def build(
     """The grammar of expression `root`. Raises GrammarError where the native part refuses, also
     for more edges than that."""
     try:
-        return Grammar(builder.build(root, vocabulary.native, True, most_edges), vocabulary)
+        return Grammar(builder.build(root, True, most_edges), vocabulary)
     except _native.Refused as error:
         raise GrammarError(error.reason, error.pointer) from None
 
@@ -213,8 +213,8 @@ def free_text(vocabulary: Vocabulary) -> Grammar:
     """Any text: every text id is allowed and it is always complete. For healing free holes."""
 
     def compile_now() -> Grammar:
-        builder = _native.Builder()
+        builder = _native.Builder(vocabulary.native)
         root = builder.repeat(builder.any_bytes(), 0, -1)
-        return Grammar(builder.build(root, vocabulary.native, False), vocabulary)
+        return Grammar(builder.build(root, False), vocabulary)
 
     return vocabulary.compiled("free_text", compile_now)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sglite.errors import GrammarError
-from sglite.grammars import characters
 from sglite.grammars._native import Builder
-from sglite.grammars.lowering import Spelling
 from sglite.grammars.matcher import Grammar
 from sglite.grammars.regex import compile_regex
 from sglite.grammars.schema import (
@@ -116,7 +114,7 @@ def lower(builder: Builder, vocab: Vocabulary, part: Part) -> int:
         case Repeat(inner, low, high):
             return builder.repeat(lower(builder, vocab, inner), low, -1 if high is None else high)
         case Until(marker):
-            return _lower_until(builder, marker)
+            return builder.until(marker.encode())
         case Regex(pattern):
             return builder.embed(compile_regex(pattern, vocab)._native)
         case Schema(text, property_order, whitespace, spelling):
@@ -132,18 +130,3 @@ def lower(builder: Builder, vocab: Vocabulary, part: Part) -> int:
             )
         case Capture(_, inner):
             return lower(builder, vocab, inner)
-
-
-def _lower_until(builder: Builder, marker: str) -> int:
-    """An automaton whose state is how much of the marker the text ends with."""
-    rows: list[dict[str, int]] = []
-    shorter = 0  # the state after all of the marker so far but its first character
-    for state, wanted in enumerate(marker):
-        rows.append({**(rows[shorter] if state else {}), wanted: state + 1})
-        shorter = rows[shorter].get(wanted, 0) if state else 0
-    edges: list[tuple[int, int, characters.Ranges]] = []
-    for state, row in enumerate(rows):
-        away = characters.union([(ord(c), ord(c)) for c in row])
-        edges.append((state, 0, characters.negate(away)))
-        edges += [(state, to, ((ord(c), ord(c)),)) for c, to in row.items()]
-    return builder.automaton(len(marker) + 1, 0, [len(marker)], edges, Spelling.UTF8)

@@ -42,7 +42,7 @@ def compile_grammar(
         read = read_grammar(text, format)
 
         def compile_now() -> Grammar:
-            builder = _native.Builder()
+            builder = _native.Builder(vocab.native)
             return build(builder, read.lower(builder, vocab, start, {}), vocab, MAX_EDGES)
 
         return vocab.compiled((*read.key, start), compile_now)

@@ -6,12 +6,12 @@ whole; priorities, aliases and the shape of trees say nothing about the language
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from sglite.errors import GrammarError
-from sglite.grammars import characters
-from sglite.grammars._native import Builder
+from sglite.grammars._native import Builder, Refused
 from sglite.grammars.lark.sources import Sources
 from sglite.grammars.lark.tree import (
     CharRange,
@@ -27,9 +27,6 @@ from sglite.grammars.lark.tree import (
     Source,
     is_terminal,
 )
-from sglite.grammars.lowering import Spelling, has_anchor
-from sglite.grammars.lowering import lower as lower_pattern
-from sglite.grammars.regex_syntax import parse as parse_pattern
 from sglite.grammars.schema import compile_json_schema
 from sglite.grammars.vocabulary import Vocabulary
 
@@ -169,32 +166,28 @@ class _Lowering:
             case Literal(text, any_case):
                 return self.literal(text, any_case=any_case)
             case CharRange(low, high):
-                ranges = characters.union([(ord(low), ord(high))])
-                return builder.characters(ranges, Spelling.UTF8)
+                return builder.characters([(ord(low), ord(high))])
             case Regexp():
                 return self.regexp(source, expr)
             case Json():
                 raise AssertionError("the parser keeps schemas out of terminals")
 
     def literal(self, text: str, *, any_case: bool) -> int:
-        if not any_case:
-            return self.builder.literal(text.encode())
-        sets = [characters.without_case(((ord(c), ord(c)),), False) for c in text]
-        return self.builder.sequence([self.builder.characters(s, Spelling.UTF8) for s in sets])
+        if any_case:
+            return self.builder.pattern(b"(?i)" + re.escape(text).encode())
+        return self.builder.literal(text.encode())
 
     def regexp(self, source: Source, expr: Regexp) -> int:
         unknown = set(expr.flags) - set("imsxu")
         if unknown:
             source.refuse(f"flag {min(unknown)!r} of a pattern is not supported", expr.at)
-        pattern = _without_blanks(expr.pattern) if "x" in expr.flags else expr.pattern
-        flags = "".join(sorted(set(expr.flags) & set("is")))
+        flags = "".join(sorted(set(expr.flags) & set("isx")))
+        begin = f"(?{flags})" if flags else ""
         try:
-            tree = parse_pattern(f"(?{flags}){pattern}" if flags else pattern)
-            if has_anchor(tree):
-                raise GrammarError("an anchor means nothing inside of a text")
-            return lower_pattern(self.builder, tree)
-        except GrammarError as error:
-            source.refuse(error.reason, expr.at)
+            return self.builder.pattern((begin + expr.pattern).encode())
+        except Refused as error:
+            within = int(error.pointer[2:]) - len(begin) if error.pointer else 0
+            source.refuse(error.reason, expr.at + within)
 
     def schema(self, source: Source, schema: str, at: int) -> int:
         try:
@@ -202,27 +195,6 @@ class _Lowering:
         except GrammarError as error:
             place = f" at {error.pointer}" if error.pointer else ""
             source.refuse(f"in the schema behind %json{place}: {error.reason}", at)
-
-
-def _without_blanks(pattern: str) -> str:
-    """A verbose pattern without its blanks and comments."""
-    kept: list[str] = []
-    at, in_class = 0, False
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            kept.append(pattern[at : at + 2])
-            at += 2
-            continue
-        if char == "#" and not in_class:
-            end = pattern.find("\n", at)
-            at = len(pattern) if end < 0 else end
-            continue
-        if in_class or not char.isspace():
-            kept.append(char)
-        in_class = char != "]" if in_class else char == "["
-        at += 1
-    return "".join(kept)
 
 
 def _check_terminals(sources: Sources) -> None:

@@ -284,7 +284,7 @@ class _Parser:
             return self.string(found, at)
         if kind == "regexp":
             body, _, flags = found.rpartition("/")
-            return Regexp(body[1:].replace("\\/", "/"), flags, at)
+            return Regexp(body[1:], flags, at)
         if kind == "json":
             if self.in_terminal:
                 self.source.refuse("a schema cannot stand in a terminal; put it into a rule", at)

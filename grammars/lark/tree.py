@@ -22,7 +22,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Regexp:
-    """A pattern between slashes, `\\/` resolved, and its flags."""
+    """A pattern between slashes, as it is written, and its flags."""
 
     pattern: str
     flags: str

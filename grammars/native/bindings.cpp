@@ -15,6 +15,7 @@
 #include "builder.h"
 #include "matcher.h"
 #include "network_machine.h"
+#include "text/utf8.h"
 #include "text_machine.h"
 #include "vocabulary.h"
 
@@ -25,15 +26,9 @@ namespace {
 
 using sglite::Builder;
 using sglite::Grammar;
-using sglite::Spelling;
 using sglite::Vocabulary;
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-
-Spelling spelling_of(int number) {
-    if (number < 0 || number > 2) throw std::invalid_argument("spellings are numbered 0 to 2");
-    return static_cast<Spelling>(number);
-}
 
 // A GrammarError, whoever meets it: searches are given up in the midst of decoding, too.
 void bind_refused(nb::module_& m) {
@@ -69,29 +64,25 @@ NB_MODULE(_native, m) {
     sglite::bind_schema(m);
 
     nb::class_<Builder>(m, "Builder")
-        .def(nb::init<>())
+        .def(nb::init<std::shared_ptr<Vocabulary>>(), "vocabulary"_a)
         .def(
             "literal",
             [](Builder& b, const nb::bytes& text) { return b.literal(std::string(view(text))); },
             "text"_a)
-        .def(
-            "characters",
-            [](Builder& b, sglite::Ranges ranges, int spelling) {
-                return b.characters(std::move(ranges), spelling_of(spelling));
-            },
-            "ranges"_a, "spelling"_a)
+        .def("characters", &Builder::characters, "ranges"_a, "complement"_a = false)
         .def("any_bytes", &Builder::any_bytes)
         .def("sequence", &Builder::sequence, "parts"_a)
         .def("choice", &Builder::choice, "parts"_a)
         .def("repeat", &Builder::repeat, "part"_a, "min"_a, "max"_a)
         .def(
-            "automaton",
-            [](Builder& b, int states, int start, const std::vector<int>& accepting,
-               const std::vector<std::tuple<int, int, sglite::Ranges>>& edges, int spelling) {
-                return b.automaton(states, start, accepting, edges, spelling_of(spelling));
+            "pattern", [](Builder& b, const nb::bytes& text) { return b.pattern(view(text)); },
+            "pattern"_a)
+        .def(
+            "until",
+            [](Builder& b, const nb::bytes& marker) {
+                return b.until(sglite::text::decoded(view(marker)));
             },
-            "states"_a, "start"_a, "accepting"_a, "edges"_a, "spelling"_a)
-        .def("free_order", &Builder::free_order, "items"_a, "extra"_a, "separator"_a, "close"_a)
+            "marker"_a)
         .def(
             "embed", [](Builder& b, const Grammar& grammar) { return b.embed(grammar.machines()); },
             "grammar"_a)
@@ -100,14 +91,13 @@ NB_MODULE(_native, m) {
         .def("define", &Builder::define, "rule"_a, "body"_a)
         .def(
             "build",
-            [](const Builder& b, int root, std::shared_ptr<Vocabulary> vocabulary, bool check_bytes,
-               size_t most_edges) {
+            [](const Builder& b, int root, bool check_bytes, size_t most_edges) {
                 const nb::gil_scoped_release released;
-                auto make =
-                    sglite::network_machines(b.lay_out(root, most_edges), *vocabulary, check_bytes);
-                return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+                auto make = sglite::network_machines(b.lay_out(root, most_edges), *b.vocabulary(),
+                                                     check_bytes);
+                return std::make_shared<Grammar>(b.vocabulary(), std::move(make));
             },
-            "root"_a, "vocabulary"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
+            "root"_a, "check_bytes"_a, "most_edges"_a = 20'000'000);
 
     sglite::bind_goals(m);
     sglite::bind_languages(m);

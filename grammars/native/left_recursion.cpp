@@ -42,21 +42,12 @@ class Lists {
     std::vector<int32_t> values_;
 };
 
-// Goes over everything that leads on from a node without a byte or a call.
-template <typename Visit>
-void each_empty(const Node& node, Visit visit) {
-    for (const int32_t to : node.empty) visit(to);
-    for (const TakeKey& take : node.takes) visit(take.to);
-    if (node.all_taken >= 0) visit(node.all_taken);
-}
-
-// Per node, whether the end of its rule can be reached without a byte. Objects with free key order
-// count as if no key were required.
+// Per node, whether the end of its rule can be reached without a byte.
 std::vector<bool> find_empty(const Network& network) {
     const auto count = static_cast<int32_t>(network.nodes.size());
     const Lists before(count, [&](auto add) {
         for (int32_t at = 0; at < count; ++at) {
-            each_empty(network.nodes[at], [&](int32_t to) { add(to, at); });
+            for (const int32_t to : network.nodes[at].empty) add(to, at);
             for (const Call& call : network.nodes[at].calls) {
                 add(call.then, at);
                 add(network.rules[call.rule].start, at);
@@ -66,11 +57,12 @@ std::vector<bool> find_empty(const Network& network) {
     std::vector<bool> empty(count, false);
     std::vector<int32_t> todo;
     const auto holds = [&](const Node& node) {
-        bool found = node.is_exit;
-        each_empty(node, [&](int32_t to) { found = found || empty[to]; });
-        return found || std::any_of(node.calls.begin(), node.calls.end(), [&](const Call& call) {
-                   return empty[call.then] && empty[network.rules[call.rule].start];
-               });
+        const auto leads = [&](int32_t to) { return empty[to]; };
+        const auto passes = [&](const Call& call) {
+            return empty[call.then] && empty[network.rules[call.rule].start];
+        };
+        return node.is_exit || std::ranges::any_of(node.empty, leads) ||
+               std::ranges::any_of(node.calls, passes);
     };
     const auto consider = [&](int32_t at) {
         if (empty[at] || !holds(network.nodes[at])) return;
@@ -165,7 +157,7 @@ class Remover {
             visit(network_.rules[rule].start);
             for (size_t i = 0; i < found.size(); ++i) {
                 const Node& node = network_.nodes[found[i]];
-                each_empty(node, visit);
+                for (const int32_t to : node.empty) visit(to);
                 for (const Call& call : node.calls) {
                     if (can_be_empty(call.rule)) visit(call.then);
                 }
@@ -301,13 +293,7 @@ class Remover {
         }
         const Node& node = network_.nodes[at];
         for (const ByteEdge& edge : node.bytes) rewrite(edge.to);
-        each_empty(node, [&](int32_t to) { rewrite(to); });
-    }
-
-    void check_plain(const Node& node, int32_t rule) const {
-        if (node.object < 0) return;
-        throw Refused("rule '" + network_.rules[rule].name +
-                      "' is left-recursive around an object with free key order");
+        for (const int32_t to : node.empty) rewrite(to);
     }
 
     void fill_target(int32_t rule) {
@@ -348,7 +334,6 @@ class Remover {
         for (const int32_t member : circle) {
             for (const int32_t at : first_[member]) {
                 const Node from = network_.nodes[at];
-                check_plain(from, rule);
                 for (const auto& [range, to] : from.bytes) {
                     start.bytes.push_back({range, copies.of(to)});
                 }
@@ -365,7 +350,6 @@ class Remover {
     // The copy of a node behind the start, as far as it stays inside of its old rule.
     Node lay_inside(int32_t rule, int32_t old, Copies& copies) {
         const Node from = network_.nodes[old];
-        check_plain(from, rule);
         Node to;
         for (const auto& [range, then] : from.bytes) to.bytes.push_back({range, copies.of(then)});
         for (const int32_t then : from.empty) to.empty.push_back(copies.of(then));
@@ -384,7 +368,6 @@ class Remover {
         copies.set(network_.rules[rule].start, network_.rules[positives_[rule]].start);
         for (const int32_t old : first_[rule]) {
             const Node from = network_.nodes[old];
-            check_plain(from, rule);
             Node to;
             to.bytes = from.bytes;
             for (const ByteEdge& edge : from.bytes) rewrite(edge.to);

@@ -7,7 +7,7 @@ namespace sglite {
 
 // Rewrites the rules that can begin with themselves before reading a byte, directly, through other
 // rules, or behind rules that can match the empty text. Throws Refused where the rewritten rules
-// would outgrow the limit, and for left recursion through objects with free key order.
+// would outgrow the limit.
 void remove_left_recursion(Network& network);
 
 }  // namespace sglite

@@ -58,6 +58,9 @@ class Machine {
     // A position that allows the same tokens: the key under which a mask is kept. Where `highest`
     // of a mask is known, costs rise by at most as much from all positions that are alike.
     virtual Position alike(const Position& at) { return at; }
+    // A position from which texts of up to the longest token's length lead on, and to matches, in
+    // the same way. Called where `farthest` is known.
+    virtual Position near(const Position& at) { return at; }
     // A number that is the same for positions with the same mask, or -1 where telling takes as long
     // as finding it. Asked for once `alike` has not helped.
     virtual int32_t same_mask(const Position&) { return -1; }

@@ -11,12 +11,11 @@ constexpr size_t kBaseMemory = 32 << 20;
 
 }  // namespace
 
-// Calls `visit(node, state)` for every descendant of `root` in the trie with tokens of more than
-// `longer_than` bytes that the grammar can spell from `state` on. Where an open state leaves its
-// frame, the node goes into `exits` and nothing below is visited.
+// Calls `visit(node, state)` for every descendant of `root` in the trie with tokens that the
+// grammar can spell from `state` on. Where an open state leaves its frame, the node goes into
+// `exits` and nothing below is visited.
 template <typename Visit>
-void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
-                  std::vector<uint32_t>& exits) {
+void States::walk(StateId state, uint32_t root, Visit visit, std::vector<uint32_t>& exits) {
     const Trie& trie = vocabulary_.trie();
     const std::span<const TrieNode> nodes = trie.nodes();
     const uint32_t base = nodes[root].depth;
@@ -24,22 +23,18 @@ void States::walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
     path[0] = state;
     for (uint32_t node = root + 1, end = nodes[root].skip; node < end;) {
         const TrieNode& n = nodes[node];
-        if (longer_than > 0 && trie.deepest(node) <= longer_than) {
-            node = n.skip;
-            continue;
-        }
         const StateId to = next(path[n.depth - base - 1], n.byte);
         if (to == kDead) {
             node = n.skip;
             continue;
         }
         if (states_[to].leaves) {
-            if (n.depth > longer_than) exits.push_back(node);
+            exits.push_back(node);
             node = n.skip;
             continue;
         }
         path[n.depth - base] = to;
-        if (n.depth > longer_than && n.strings != 0) visit(node, to);
+        if (n.strings != 0) visit(node, to);
         ++node;
     }
 }
@@ -65,35 +60,36 @@ void States::find_from_open(StateId state, StateId top, Mask& mask) {
         }
         if (at == kDead) continue;
         if (trie.nodes()[node].strings != 0) add_tokens(mask, node, at);
-        walk(at, node, 0, [&](uint32_t inner, StateId to) { add_tokens(mask, inner, to); }, none);
+        walk(at, node, [&](uint32_t inner, StateId to) { add_tokens(mask, inner, to); }, none);
     }
 }
 
-// Tokens that are too short to tell the state from its likeness are decided as there.
-void States::find_from_alike(StateId state, Base& found) {
-    size_t known = 0;
-    if (const StateId like = resolve_likeness(state); like != state) {
-        const Base& shared = base(like);
-        known = static_cast<size_t>(states_[state].like_for);
-        found.mask.bits = shared.mask.bits;
-        found.mask.highest = shared.mask.highest;
-        for (const int32_t id : vocabulary_.longer_than(known)) {
-            found.mask.bits[id >> 5] &= ~(1u << (id & 31));
-        }
-        for (const uint32_t node : shared.exits) {
-            if (vocabulary_.trie().nodes()[node].depth <= known) found.exits.push_back(node);
-        }
+// The costs that tokens can lead to inside of machines: at most the first, beside a state of at
+// least the second, for all states that are near; the first is 0 where no costs differ.
+std::pair<int32_t, int32_t> States::near_costs(StateId state) const {
+    int32_t most = 0, least = kUnreachable;
+    for (const int32_t id : states_[state].stacks) {
+        const Stack& at = stacks_[id];
+        const int32_t below = contexts_[at.context].cost;
+        const int32_t k = inside_machine(at) ? network_.nodes[at.node].machine : -1;
+        const int32_t far = k < 0 ? kUnreachable : machines_[k].machine->farthest();
+        const bool bounded = far < kUnreachable;
+        if (bounded) most = std::max(most, add_cost(far, below));
+        least = std::min(least, bounded ? below : at.cost);
     }
-    walk(
-        state, 0, known, [&](uint32_t node, StateId to) { add_tokens(found.mask, node, to); },
-        found.exits);
+    return {most, least};
 }
 
 void States::find(StateId state, Base& found) {
-    if (const StateId top = open(state); top != kDead) {
+    if (const StateId other = near(state); other != state) {
+        found = base(other);
+        found.mask.highest = std::max(found.mask.highest, near_costs(state).first);
+    } else if (const StateId top = open(state); top != kDead) {
         find_from_open(state, top, found.mask);
     } else {
-        find_from_alike(state, found);
+        walk(
+            state, 0, [&](uint32_t node, StateId to) { add_tokens(found.mask, node, to); },
+            found.exits);
     }
 }
 
@@ -119,9 +115,7 @@ StateId States::alike(StateId state) {
         const int32_t inside = network_.machines[k].inside;
         return intern({this->stack(inside, position(k, at), kBottom)}, machine->complete(at));
     }
-    const StateId like = resolve_likeness(state);
-    const auto far = static_cast<size_t>(states_[state].like_for) >= vocabulary_.longest();
-    return far ? like : state;
+    return near(state);
 }
 
 void States::find_mask(StateId state, Mask& mask) {
@@ -131,6 +125,9 @@ void States::find_mask(StateId state, Mask& mask) {
     found.mask = std::move(mask);
     find(state, found);  // there are no exits: only open states leave their frame
     mask = std::move(found.mask);
+    if (const auto [most, least] = near_costs(state); most > 0 && mask.highest < kUnreachable) {
+        mask.highest = add_cost(cost(state), std::max(mask.highest, most) - least);
+    }
 }
 
 }  // namespace sglite

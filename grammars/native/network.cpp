@@ -16,8 +16,8 @@ void skip_links(Network& network) {
     const auto last = [&](int32_t at) {
         for (int steps = 0; at >= 0 && steps < 1000; ++steps) {
             const Node& node = network.nodes[at];
-            const bool link = node.empty.size() == 1 && node.bytes.empty() && node.calls.empty() &&
-                              node.takes.empty() && node.all_taken < 0 && !node.is_exit;
+            const bool link =
+                node.empty.size() == 1 && node.bytes.empty() && node.calls.empty() && !node.is_exit;
             if (!link || node.empty[0] == at) break;
             at = node.empty[0];
         }
@@ -27,8 +27,6 @@ void skip_links(Network& network) {
         for (ByteEdge& edge : node.bytes) edge.to = last(edge.to);
         for (int32_t& to : node.empty) to = last(to);
         for (Call& call : node.calls) call.then = last(call.then);
-        for (TakeKey& take : node.takes) take.to = last(take.to);
-        node.all_taken = last(node.all_taken);
     }
     for (Rule& rule : network.rules) rule.start = last(rule.start);
 }
@@ -102,21 +100,8 @@ int32_t cost_of(const Network& network, int32_t at, const std::vector<int32_t>& 
     const auto cost = [&](int32_t node) { return network.nodes[node].cost; };
     const auto rule_cost = [&](int32_t rule) { return cost(network.rules[rule].start); };
     const Node& node = network.nodes[at];
-    if (node.object >= 0 && network.objects[node.object].first == at) {
-        const FreeObject& object = network.objects[node.object];
-        int32_t total = cost(node.all_taken);
-        bool separate = false;
-        for (size_t key = 0; key < object.required.size(); ++key) {
-            if (!object.required[key]) continue;
-            total = add_cost(total, rule_cost(object.item_rules[key]));
-            if (separate) total = add_cost(total, rule_cost(object.separator_rule));
-            separate = true;
-        }
-        return total;
-    }
     if (node.machine >= 0) return network.machines[node.machine].cost;
     int32_t best = node.is_exit ? 0 : kUnreachable;
-    if (node.all_taken >= 0) best = std::min(best, cost(node.all_taken));
     for (const int32_t to : node.empty) best = std::min(best, cost(to));
     for (const ByteEdge& edge : node.bytes) best = std::min(best, add_cost(1, cost(edge.to)));
     for (const int32_t to : hops) best = std::min(best, add_cost(1, cost(to)));
@@ -141,13 +126,6 @@ class Dependents {
                 for (const Call& call : node.calls) {
                     visit(network.rules[call.rule].start, user);
                     visit(call.then, user);
-                }
-                if (node.all_taken >= 0) visit(node.all_taken, user);
-            }
-            for (const FreeObject& object : network.objects) {
-                visit(network.rules[object.separator_rule].start, object.first);
-                for (const int32_t rule : object.item_rules) {
-                    visit(network.rules[rule].start, object.first);
                 }
             }
         };
@@ -205,24 +183,9 @@ void drop_dead(Network& network) {
     for (Node& node : network.nodes) {
         std::erase_if(node.bytes, [&](const ByteEdge& e) { return dead(e.to); });
         std::erase_if(node.empty, dead);
-        std::erase_if(node.takes, [&](const TakeKey& t) { return dead(t.to); });
         std::erase_if(node.calls, [&](const Call& c) {
             return dead(c.then) || dead(network.rules[c.rule].start);
         });
-        if (node.all_taken >= 0 && dead(node.all_taken)) node.all_taken = -1;
-    }
-}
-
-// Keeps the likeness of nodes only where all copies of a repetition have the same costs.
-void check_likeness(Network& network) {
-    for (const Copies& copies : network.copies) {
-        const auto begin = network.nodes.begin() + copies.begin;
-        const auto end = network.nodes.begin() + copies.end;
-        const bool equal = std::all_of(begin, end, [&](const Node& node) {
-            return node.like < 0 || network.nodes[node.like].cost == node.cost;
-        });
-        if (equal) continue;
-        std::for_each(begin, end, [](Node& node) { node.like = -1; });
     }
 }
 
@@ -240,8 +203,6 @@ std::vector<bool> reachable(const Network& network) {
         todo.pop_back();
         for (const ByteEdge& edge : node.bytes) visit(edge.to);
         for (const int32_t to : node.empty) visit(to);
-        for (const TakeKey& take : node.takes) visit(take.to);
-        visit(node.all_taken);
         for (const Call& call : node.calls) {
             visit(network.rules[call.rule].start);
             visit(call.then);
@@ -277,8 +238,6 @@ void rank_rules(Network& network, const std::vector<bool>& alive) {
         for (size_t i = 0; i < found.size(); ++i) {
             const Node& node = network.nodes[found[i]];
             for (const int32_t to : node.empty) visit(to);
-            for (const TakeKey& take : node.takes) visit(take.to);
-            visit(node.all_taken);
             for (const Call& call : node.calls) {
                 if (can_be_empty(call.rule)) visit(call.then);
             }
@@ -321,11 +280,6 @@ void check_single_bytes(const Network& network, const Vocabulary& vocabulary,
 
 }  // namespace
 
-int32_t Network::key_cost(const FreeObject& object, size_t key) const {
-    return add_cost(nodes[rules[object.separator_rule].start].cost,
-                    nodes[rules[object.item_rules[key]].start].cost);
-}
-
 void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
     const int unwritable = check_bytes ? drop_unwritable(network, vocabulary) : -1;
     remove_left_recursion(network);
@@ -335,7 +289,6 @@ void finish(Network& network, const Vocabulary& vocabulary, bool check_bytes) {
         refuse_empty(unwritable);
     }
     drop_dead(network);
-    check_likeness(network);
     const std::vector<bool> alive = reachable(network);
     rank_rules(network, alive);
     if (check_bytes) check_single_bytes(network, vocabulary, alive);

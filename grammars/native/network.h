@@ -1,9 +1,9 @@
 // The compiled form of a grammar: a recursive transition network over bytes.
 //
-// Every rule is a small nondeterministic automaton: byte edges, empty edges, calls of other rules
-// and, in objects with free key order, edges that take a key. A matcher's position is a set of
-// stacks of nodes (see states.h). Machines of other kinds can stand in place of rules. Only live
-// nodes are kept: from each node the end of its rule can be reached.
+// Every rule is a small nondeterministic automaton: byte edges, empty edges and calls of other
+// rules. A matcher's position is a set of stacks of nodes (see states.h). Machines of other kinds
+// can stand in place of rules. Only live nodes are kept: from each node the end of its rule can be
+// reached.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,13 @@ struct Call {
     int32_t then;  // the node to go on from when the rule is done
 };
 
-// Goes to `to` and marks `key` as used; barred where it is used already.
-struct TakeKey {
-    int32_t key;
-    int32_t to;
-};
-
 struct Node {
     std::vector<ByteEdge> bytes;
     std::vector<int32_t> empty;
     std::vector<Call> calls;
-    std::vector<TakeKey> takes;
-    int32_t all_taken = -1;       // goes there once every required key is used
-    int32_t object = -1;          // the object whose keys this node's frame tracks
-    int32_t cost = kUnreachable;  // tokens to the end of the rule, keys still missing not counted
-    // In the optional copies of a repetition: the same node of the first copy, or -1. What can
-    // follow here is what can follow there, as far as `like_for` bytes go.
-    int32_t like = -1;
-    int32_t like_for = 0;
+    int32_t cost = kUnreachable;  // tokens to the end of the rule
+    int32_t machine = -1;         // for the two nodes of an embedded machine
     bool is_exit = false;
-    int32_t machine = -1;  // for the two nodes of an embedded machine
 };
 
 struct Rule {
@@ -55,20 +42,6 @@ struct Rule {
     int32_t exit = -1;   // none in the rule of an embedded machine
     std::string name{};  // empty for rules that the layout made
     int32_t rank = 0;    // greater than those of the rules that can begin with it
-};
-
-// An object with free key order: `first` is the node before any key, `later` after at least one.
-struct FreeObject {
-    int32_t first = -1;
-    int32_t later = -1;
-    int32_t separator_rule = -1;
-    std::vector<int32_t> item_rules;  // per key
-    std::vector<bool> required;       // per key
-};
-
-// The nodes [begin, end) of the optional copies of one repetition.
-struct Copies {
-    int32_t begin, end;
 };
 
 // A machine of its own, called like a rule. The rule has a node for its start and one for any
@@ -83,14 +56,9 @@ struct Embedded {
 
 struct Network {
     std::vector<Node> nodes;
-    std::vector<Copies> copies;
     std::vector<Rule> rules;
-    std::vector<FreeObject> objects;
     std::vector<Embedded> machines;
     int32_t root = 0;
-
-    // Tokens that a key still missing adds to the cost of a frame of `object`.
-    int32_t key_cost(const FreeObject& object, size_t key) const;
 };
 
 // Takes out left recursion, computes the costs, drops what is dead, and checks the promises: some

@@ -1,7 +1,6 @@
 #include "states.h"
 
 #include <algorithm>
-#include <climits>
 #include <utility>
 
 namespace sglite {
@@ -10,8 +9,7 @@ namespace {
 constexpr StateId kUnknown = -2;  // of a transition
 
 bool only_exit(const Node& node) {
-    return node.is_exit && node.bytes.empty() && node.empty.empty() && node.calls.empty() &&
-           node.takes.empty() && node.all_taken < 0;
+    return node.is_exit && node.bytes.empty() && node.empty.empty() && node.calls.empty();
 }
 
 }  // namespace
@@ -41,46 +39,26 @@ States::States(const Network& network, const Vocabulary& vocabulary)
         classes_ += begins[value];
         class_of_[value] = static_cast<uint8_t>(classes_ - 1);
     }
-    key_set({});
-    contexts_.push_back({{}, 0, kBottom});
-    contexts_.push_back({{}, 0, kOpen});
+    contexts_.resize(2, {{}, 0});  // kBottom, kOpen
     returns_.resize(network.rules.size());
 }
 
-int32_t States::key_set(std::vector<uint64_t> keys) {
-    const auto [it, fresh] = key_set_ids_.try_emplace(keys, key_sets_.size());
-    if (fresh) {
-        memory_ += 2 * keys.size() * sizeof(uint64_t) + 128;
-        key_sets_.push_back(std::move(keys));
-    }
-    return it->second;
+bool States::inside_machine(const Stack& stack) const {
+    const int32_t k = network_.nodes[stack.node].machine;
+    return k >= 0 && stack.node == network_.machines[k].inside;
 }
 
-int32_t States::missing_cost(int32_t object, int32_t keys) const {
-    const FreeObject& shape = network_.objects[object];
-    const std::vector<uint64_t>& taken = key_sets_[keys];
-    int32_t total = 0;
-    for (size_t key = 0; key < shape.required.size(); ++key) {
-        const bool used = key / 64 < taken.size() && taken[key / 64] >> (key % 64) & 1;
-        if (shape.required[key] && !used) total = add_cost(total, network_.key_cost(shape, key));
-    }
-    return total;
-}
-
-int32_t States::stack(int32_t node, int32_t keys, int32_t context) {
-    const auto [it, fresh] = stack_ids_.try_emplace({node, keys, context}, stacks_.size());
+// `position`: in the machine that `node` is inside of, else 0.
+int32_t States::stack(int32_t node, int32_t position, int32_t context) {
+    const auto [it, fresh] = stack_ids_.try_emplace({node, position, context}, stacks_.size());
     if (fresh) {
-        const Node& at = network_.nodes[node];
-        int32_t cost = at.cost;
-        if (at.machine >= 0 && node == network_.machines[at.machine].inside) {
-            const Inside& inside = machines_[at.machine];
-            cost = inside.machine->cost(inside.positions[keys]);
+        Stack made{node, position, context, network_.nodes[node].cost};
+        if (inside_machine(made)) {
+            const Inside& inside = machines_[network_.nodes[node].machine];
+            made.cost = inside.machine->cost(inside.positions[position]);
         }
-        cost = add_cost(cost, contexts_[context].cost);
-        if (at.object >= 0 && network_.objects[at.object].first != node) {
-            cost = add_cost(cost, missing_cost(at.object, keys));
-        }
-        stacks_.push_back({node, keys, context, cost});
+        made.cost = add_cost(made.cost, contexts_[context].cost);
+        stacks_.push_back(made);
         stamps_.push_back(0);
         memory_ += 128;
     }
@@ -93,30 +71,14 @@ int32_t States::context(std::vector<int32_t> stacks) {
     stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
     if (stacks.size() == 1 && stacks[0] < 0) return -1 - stacks[0];
     const auto [it, fresh] = context_ids_.try_emplace(stacks, contexts_.size());
-    const int32_t id = it->second;
-    if (!fresh) return id;
-    Context made{stacks, kUnreachable, id};
-    for (const int32_t s : stacks) made.cost = std::min(made.cost, s < 0 ? 0 : stacks_[s].cost);
-    memory_ += 8 * stacks.size() + 128;
+    if (!fresh) return it->second;
+    Context made{std::move(stacks), kUnreachable};
+    for (const int32_t s : made.stacks) {
+        made.cost = std::min(made.cost, s < 0 ? 0 : stacks_[s].cost);
+    }
+    memory_ += 8 * made.stacks.size() + 128;
     contexts_.push_back(std::move(made));
-    int32_t like_for = INT32_MAX;
-    std::vector<int32_t> like;
-    for (const int32_t s : stacks) like.push_back(s < 0 ? s : first_copy(s, like_for));
-    const int32_t like_id = like == stacks ? id : context(std::move(like));
-    contexts_[id].like = like_id;
-    contexts_[id].like_for = like_for;
-    return id;
-}
-
-// The same stack with every repetition put back to its first copy; lowers `like_for` to the bytes
-// for which the two agree.
-int32_t States::first_copy(int32_t id, int32_t& like_for) {
-    const Stack from = stacks_[id];
-    const Node& node = network_.nodes[from.node];
-    const Context& below = contexts_[from.context];
-    like_for = std::min(like_for, below.like_for);
-    if (node.like >= 0) like_for = std::min(like_for, node.like_for);
-    return stack(node.like >= 0 ? node.like : from.node, from.keys, below.like);
+    return it->second;
 }
 
 void States::visit(int32_t stack) {
@@ -125,9 +87,7 @@ void States::visit(int32_t stack) {
     todo_.push_back(stack);
 }
 
-void States::visit(int32_t node, int32_t keys, int32_t context) {
-    visit(stack(node, keys, context));
-}
+void States::visit(int32_t node, int32_t context) { visit(stack(node, 0, context)); }
 
 int32_t States::position(int32_t machine, const Position& at) {
     Inside& inside = machines_[machine];
@@ -156,14 +116,14 @@ void States::leave(int32_t context) {
 
 // Notes where to go on behind a call. What comes last in its rule goes on behind that rule, so
 // right recursion stays flat.
-void States::return_from(int32_t rule, const Call& call, int32_t keys, int32_t context) {
+void States::return_from(int32_t rule, const Call& call, int32_t context) {
     std::vector<int32_t>& returns = returns_[rule];
     if (returns.empty()) {
         called_.emplace_back(-network_.rules[rule].rank, rule);
         std::push_heap(called_.begin(), called_.end());
     }
     if (!only_exit(network_.nodes[call.then])) {
-        returns.push_back(stack(call.then, keys, context));
+        returns.push_back(stack(call.then, 0, context));
     } else if (context == kBottom || context == kOpen) {
         returns.push_back(-1 - context);
     } else {
@@ -179,32 +139,21 @@ void States::follow(std::vector<int32_t>& kept, bool has_read) {
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
-        const auto [at, keys, context, cost] = stacks_[id];
+        const auto [at, position, context, cost] = stacks_[id];
         const Node& node = network_.nodes[at];
         if (node.machine >= 0) {
             const Inside& inside = machines_[node.machine];
             const bool begins = at == network_.machines[node.machine].start;
-            if (begins || inside.machine->can_go_on(inside.positions[keys])) kept.push_back(id);
-            if (!begins && inside.machine->complete(inside.positions[keys])) leave(context);
+            if (begins || inside.machine->can_go_on(inside.positions[position])) kept.push_back(id);
+            if (!begins && inside.machine->complete(inside.positions[position])) leave(context);
             continue;
         }
         if (!node.bytes.empty()) kept.push_back(id);
-        for (const int32_t to : node.empty) visit(to, keys, context);
-        for (const TakeKey& take : node.takes) {
-            std::vector<uint64_t> taken = key_sets_[keys];
-            const auto word = static_cast<size_t>(take.key) / 64;
-            if (taken.size() <= word) taken.resize(word + 1, 0);
-            if (taken[word] >> (take.key % 64) & 1) continue;
-            taken[word] |= uint64_t{1} << (take.key % 64);
-            visit(take.to, key_set(std::move(taken)), context);
-        }
-        if (node.all_taken >= 0 && missing_cost(node.object, keys) == 0) {
-            visit(node.all_taken, keys, context);
-        }
+        for (const int32_t to : node.empty) visit(to, context);
         for (const Call& call : node.calls) {
-            return_from(call.rule, call, keys, context);
+            return_from(call.rule, call, context);
             const bool can_be_empty = network_.nodes[network_.rules[call.rule].start].cost == 0;
-            if (can_be_empty) visit(call.then, keys, context);
+            if (can_be_empty) visit(call.then, context);
         }
         if (node.is_exit && has_read) leave(context);
     }
@@ -221,7 +170,7 @@ StateId States::close() {
         const int32_t rule = called_.back().second;
         called_.pop_back();
         const int32_t behind = context(std::exchange(returns_[rule], {}));
-        visit(network_.rules[rule].start, 0, behind);
+        visit(network_.rules[rule].start, behind);
         follow(kept, false);
     }
     std::sort(kept.begin(), kept.end());
@@ -246,7 +195,7 @@ StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) 
 
 StateId States::start() {
     ++stamp_;
-    visit(network_.rules[network_.root].start, 0, kBottom);
+    visit(network_.rules[network_.root].start, kBottom);
     return close();
 }
 
@@ -258,13 +207,11 @@ StateId States::step(StateId state, uint8_t byte) {
             const Embedded& embedded = network_.machines[k];
             Machine& machine = *machines_[k].machine;
             Position to =
-                at.node == embedded.start ? machine.start() : machines_[k].positions[at.keys];
-            if (machine.step(to, byte)) visit(embedded.inside, position(k, to), at.context);
+                at.node == embedded.start ? machine.start() : machines_[k].positions[at.position];
+            if (machine.step(to, byte)) visit(stack(embedded.inside, position(k, to), at.context));
         }
         for (const ByteEdge& edge : network_.nodes[at.node].bytes) {
-            if (edge.bytes.low <= byte && byte <= edge.bytes.high) {
-                visit(edge.to, at.keys, at.context);
-            }
+            if (edge.bytes.low <= byte && byte <= edge.bytes.high) visit(edge.to, at.context);
         }
     }
     return close();
@@ -292,24 +239,27 @@ Machine* States::sole_machine(StateId state, Position& at) {
     if (k < 0 || stack.context != kBottom) return nullptr;
     Machine& machine = *machines_[k].machine;
     const bool begins = stack.node == network_.machines[k].start;
-    at = begins ? machine.start() : machines_[k].positions[stack.keys];
+    at = begins ? machine.start() : machines_[k].positions[stack.position];
     return &machine;
 }
 
-StateId States::resolve_likeness(StateId state) {
-    if (states_[state].like != kUnresolved) return states_[state].like;
-    int32_t like_for = INT32_MAX;
-    std::vector<int32_t> stacks;
-    for (const int32_t s : states_[state].stacks) stacks.push_back(first_copy(s, like_for));
+// The state with every machine of bounded costs put to a position from which texts of up to a
+// token's length go on in the same way.
+StateId States::near(StateId state) {
+    if (machines_.empty()) return state;
+    std::vector<int32_t> stacks = states_[state].stacks;
+    for (int32_t& id : stacks) {
+        const Stack at = stacks_[id];
+        if (!inside_machine(at)) continue;
+        const int32_t k = network_.nodes[at.node].machine;
+        if (machines_[k].machine->farthest() >= kUnreachable) continue;
+        const Position near = machines_[k].machine->near(machines_[k].positions[at.position]);
+        id = stack(at.node, position(k, near), at.context);
+    }
     std::sort(stacks.begin(), stacks.end());
     stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
-    StateId like = state;
-    if (like_for > 0 && stacks != states_[state].stacks) {
-        like = intern(std::move(stacks), states_[state].complete, states_[state].leaves);
-    }
-    states_[state].like = like;
-    states_[state].like_for = like_for;
-    return like;
+    if (stacks == states_[state].stacks) return state;
+    return intern(std::move(stacks), states_[state].complete, states_[state].leaves);
 }
 
 // The state of the rule on top alone, if all stacks share what is below it; else kDead.
@@ -320,9 +270,9 @@ StateId States::open(StateId state) {
     if (below == kBottom || below == kOpen) return kDead;
     std::vector<int32_t> stacks;
     for (const int32_t id : at.stacks) {
-        const auto [node, keys, context, cost] = stacks_[id];
+        const auto [node, position, context, cost] = stacks_[id];
         if (context != below) return kDead;
-        stacks.push_back(stack(node, keys, kOpen));
+        stacks.push_back(stack(node, position, kOpen));
     }
     std::sort(stacks.begin(), stacks.end());
     return intern(std::move(stacks), false);

@@ -5,14 +5,14 @@
 // state is the set of all stacks that are possible after some text, kept only where the next step
 // is a byte. All are interned, so equal positions are one number, whatever text led there, and
 // share transitions and masks.
-// A stack inside of an embedded machine has the number of its position in place of its keys.
+// A stack inside of an embedded machine has the number of its position there.
 // Not thread-safe: the owner locks.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "machine.h"
@@ -23,7 +23,6 @@ namespace sglite {
 
 using StateId = int32_t;
 constexpr StateId kDead = -1;
-constexpr StateId kUnresolved = -2;
 
 // Contexts: below the root rule, and one left open, so that a rule is looked at by itself.
 constexpr int32_t kBottom = 0;
@@ -48,23 +47,16 @@ class States {
 
   private:
     struct Stack {
-        int32_t node, keys, context, cost;
+        int32_t node, position, context, cost;
     };
     struct Context {
         std::vector<int32_t> stacks;
         int32_t cost;
-        // The context whose stacks are in the first copies of repetitions, which is the same for
-        // all texts of up to `like_for` bytes.
-        int32_t like = -1;
-        int32_t like_for = INT32_MAX;
     };
     struct State {
         std::vector<int32_t> stacks;
         int32_t cost;
         bool complete;
-        // A state whose mask is the same for all tokens of up to `like_for` bytes, or itself.
-        StateId like = kUnresolved;
-        int32_t like_for = 0;
         // Only in open states: some match of the rule on top ends here.
         bool leaves = false;
     };
@@ -78,33 +70,30 @@ class States {
         size_t operator()(const std::vector<int32_t>& key) const;
     };
 
-    int32_t stack(int32_t node, int32_t keys, int32_t context);
+    int32_t stack(int32_t node, int32_t position, int32_t context);
     int32_t context(std::vector<int32_t> stacks);
-    int32_t first_copy(int32_t stack, int32_t& like_for);
-    int32_t key_set(std::vector<uint64_t> keys);
-    int32_t missing_cost(int32_t object, int32_t keys) const;
     // The number of a position inside of an embedded machine.
     int32_t position(int32_t machine, const Position& at);
     void leave(int32_t context);
-    void return_from(int32_t rule, const Call& call, int32_t keys, int32_t context);
+    void return_from(int32_t rule, const Call& call, int32_t context);
     void follow(std::vector<int32_t>& kept, bool has_read);
     // The machine that alone decides the mask of a state, or null.
     Machine* sole_machine(StateId state, Position& at);
     void visit(int32_t stack);
-    void visit(int32_t node, int32_t keys, int32_t context);
+    void visit(int32_t node, int32_t context);
     StateId close();
     StateId intern(std::vector<int32_t> stacks, bool complete, bool leaves = false);
     StateId step(StateId state, uint8_t byte);
-    StateId resolve_likeness(StateId state);
+    bool inside_machine(const Stack& stack) const;
+    StateId near(StateId state);
     StateId open(StateId state);
     const Base& base(StateId state);
     void find(StateId state, Base& found);
-    void find_from_alike(StateId state, Base& found);
+    std::pair<int32_t, int32_t> near_costs(StateId state) const;
     void find_from_open(StateId state, StateId top, Mask& mask);
     void add_tokens(Mask& mask, uint32_t node, StateId then) const;
     template <typename Visit>
-    void walk(StateId state, uint32_t root, size_t longer_than, Visit visit,
-              std::vector<uint32_t>& exits);
+    void walk(StateId state, uint32_t root, Visit visit, std::vector<uint32_t>& exits);
 
     struct Inside {
         std::unique_ptr<Machine> machine;
@@ -121,8 +110,6 @@ class States {
     std::vector<Stack> stacks_;
     std::vector<Context> contexts_;
     std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> context_ids_;
-    std::vector<std::vector<uint64_t>> key_sets_;
-    std::map<std::vector<uint64_t>, int32_t> key_set_ids_;
     std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> stack_ids_;
 
     std::vector<State> states_;

@@ -55,9 +55,10 @@ class TextMachine final : public Machine {
     bool can_go_on(const Position& at) override { return languages_.can_go_on(at.at[0]); }
     int32_t cost(const Position& at) override { return cost_of(at.at[0]); }
     int32_t farthest() override { return farthest_; }
-    Position alike(const Position& at) override {
+    Position near(const Position& at) override {
         return {{languages_.clipped(at.at[0]), at.at[1]}};
     }
+    Position alike(const Position& at) override { return near(at); }
     void find_mask(const Position& at, Mask& mask) override;
     size_t memory() const override {
         return languages_.memory() + costs_.capacity() * 4 + lightest_.capacity() * 2;
@@ -166,11 +167,9 @@ int lacking_byte(const MakeLanguage& make, const Vocabulary& vocabulary) {
     return -1;
 }
 
-void check(TextMachine& machine, const MakeLanguage& make, const Vocabulary& vocabulary) {
-    if (machine.languages().empty(machine.language())) {
-        refuse_empty(lacking_byte(make, vocabulary));
-    }
-    bool complete = true;  // mostly all bytes are there, and none of the language need be looked at
+// Mostly all bytes are there, and none of the language need be looked at.
+void check_bytes(TextMachine& machine, const Vocabulary& vocabulary) {
+    bool complete = true;
     const std::bitset<256> barred = barred_bytes(vocabulary);
     for (int value = 0; value < 256; ++value) {
         complete &= barred[value] || vocabulary.has_single_byte(static_cast<uint8_t>(value));
@@ -181,10 +180,18 @@ void check(TextMachine& machine, const MakeLanguage& make, const Vocabulary& voc
 }  // namespace
 
 MakeMachine text_machines(MakeLanguage make, const Vocabulary& vocabulary) {
+    std::optional<MakeMachine> machines = text_machines_of_any(make, vocabulary);
+    if (!machines) refuse_empty(lacking_byte(make, vocabulary));
+    return std::move(*machines);
+}
+
+std::optional<MakeMachine> text_machines_of_any(MakeLanguage make, const Vocabulary& vocabulary) {
     // The machine that is checked is also the first that is used.
     auto first = std::make_shared<std::unique_ptr<TextMachine>>(
         std::make_unique<TextMachine>(make, vocabulary));
-    check(**first, make, vocabulary);
+    TextMachine& machine = **first;
+    if (machine.languages().empty(machine.language())) return std::nullopt;
+    check_bytes(machine, vocabulary);
     return [first, make = std::move(make), &vocabulary]() -> std::unique_ptr<Machine> {
         if (*first != nullptr) return std::move(*first);
         return std::make_unique<TextMachine>(make, vocabulary);

@@ -36,41 +36,28 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::vector<int32_
         for (const char c : tokens_[id]) written_[static_cast<uint8_t>(c)] = true;
         if (tokens_[id].size() == 1) single_[static_cast<uint8_t>(tokens_[id][0])] = true;
     }
-    by_length_ = build_trie();
-    std::ranges::stable_sort(
-        by_length_, [&](int32_t a, int32_t b) { return tokens_[a].size() > tokens_[b].size(); });
+    build_trie();
     text_ = make_text_slice(*this);
     strings_[0] = make_string_slice(*this, false);
     strings_[1] = make_string_slice(*this, true);
 }
 
-// Returns the text ids in the order of their bytes.
-std::vector<int32_t> Vocabulary::build_trie() {
+void Vocabulary::build_trie() {
     std::vector<std::pair<std::string_view, int32_t>> sorted;
     for (size_t id = 0; id < tokens_.size(); ++id) {
         if (is_text(static_cast<int32_t>(id))) sorted.emplace_back(tokens_[id], id);
     }
     std::ranges::sort(sorted);
     trie_ = Trie(sorted);
-    std::vector<int32_t> order;
-    order.reserve(sorted.size());
-    for (const auto& [text, id] : sorted) order.push_back(id);
-    return order;
 }
 
 size_t Vocabulary::memory() const {
     size_t total = sizeof *this + trie_.memory() + text_.memory() + strings_[0].memory() +
-                   strings_[1].memory() + text_mask_.size() * 4 + by_length_.size() * 4;
+                   strings_[1].memory() + text_mask_.size() * 4;
     for (const std::string& token : tokens_) {
         total += sizeof token + (token.capacity() > 15 ? token.capacity() + 1 : 0);
     }
     return total;
-}
-
-std::span<const int32_t> Vocabulary::longer_than(size_t length) const {
-    const auto end = std::ranges::partition_point(
-        by_length_, [&](int32_t id) { return tokens_[id].size() > length; });
-    return {by_length_.begin(), end};
 }
 
 bool Vocabulary::is_eos(int32_t id) const {

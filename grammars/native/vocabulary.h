@@ -41,8 +41,6 @@ class Vocabulary {
     // In bytes.
     size_t memory() const;
 
-    // The text ids with more than `length` bytes, in no order.
-    std::span<const int32_t> longer_than(size_t length) const;
     size_t longest() const { return trie_.longest(); }
 
     // Ids whose bytes are a non-empty prefix of `text` or start with it, ascending.
@@ -51,7 +49,7 @@ class Vocabulary {
     bool extends(std::string_view tail) const;
 
   private:
-    std::vector<int32_t> build_trie();
+    void build_trie();
 
     std::vector<std::string> tokens_;
     std::vector<int32_t> eos_;
@@ -61,7 +59,6 @@ class Vocabulary {
     Trie trie_;
     StringSlice strings_[2];
     Slice text_;
-    std::vector<int32_t> by_length_;  // text ids, longest first
 };
 
 }  // namespace sglite

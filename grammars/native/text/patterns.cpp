@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "pool.h"
+#include "utf8.h"
 
 namespace sglite::text {
 namespace {
@@ -33,22 +34,6 @@ bool anchored(const Regex& tree) {
     Parts parts;
     flatten(tree, parts);
     return is(parts, 0, Regex::Kind::kStart) || is(parts, parts.size() - 1, Regex::Kind::kEnd);
-}
-
-void write_utf8(uint32_t c, std::string& out) {
-    const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-    if (c < 0x80) return put(c);
-    if (c < 0x800) {
-        put(0xC0 | c >> 6);
-    } else if (c < 0x10000) {
-        put(0xE0 | c >> 12);
-        put(0x80 | (c >> 6 & 0x3F));
-    } else {
-        put(0xF0 | c >> 18);
-        put(0x80 | (c >> 12 & 0x3F));
-        put(0x80 | (c >> 6 & 0x3F));
-    }
-    put(0x80 | (c & 0x3F));
 }
 
 std::optional<std::string> literal(const Regex& tree) {

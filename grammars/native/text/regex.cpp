@@ -4,36 +4,13 @@
 #include <cctype>
 
 #include "charset.h"
+#include "utf8.h"
 
 namespace sglite::text {
 namespace {
 
 constexpr size_t kLongestPattern = 200'000;  // bytes
 constexpr size_t kMostRanges = 2'000'000;
-
-std::u32string decoded(std::string_view text) {
-    std::u32string codes;
-    codes.reserve(text.size());
-    for (size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<uint8_t>(text[i]);
-        const size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-        bool good = lead < 0x80 || (lead >= 0xC2 && lead < 0xF5);
-        good = good && i + length <= text.size();
-        char32_t code = length == 1 ? lead : lead & (0x7F >> length);
-        for (size_t k = 1; good && k < length; ++k) {
-            const auto byte = static_cast<uint8_t>(text[i + k]);
-            good = (byte & 0xC0) == 0x80;
-            code = code << 6 | (byte & 0x3F);
-        }
-        constexpr char32_t kFirst[] = {0, 0, 0x80, 0x800, 0x10000};
-        if (!good || code < kFirst[length] || code > kLastCharacter) {
-            throw Refused("the pattern is no UTF-8", "1:" + std::to_string(codes.size() + 1));
-        }
-        codes.push_back(code);
-        i += length;
-    }
-    return codes;
-}
 
 bool is_assertion(const Regex& part) {
     return part.kind >= Regex::Kind::kStart && part.kind <= Regex::Kind::kInside;
