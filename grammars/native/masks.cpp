@@ -28,7 +28,7 @@ void States::walk(StateId state, uint32_t root, Visit visit, std::vector<uint32_
             node = n.skip;
             continue;
         }
-        if (states_[to].leaves) {
+        if (leaves_of_[to]) {
             exits.push_back(node);
             node = n.skip;
             continue;
@@ -113,7 +113,8 @@ StateId States::alike(StateId state) {
         at = machine->alike(at);
         const int32_t k = network_.nodes[stack.node].machine;
         const int32_t inside = network_.machines[k].inside;
-        return intern({this->stack(inside, position(k, at), kBottom)}, machine->complete(at));
+        const int32_t only = this->stack(inside, position(k, at), kBottom);
+        return intern({&only, 1}, machine->complete(at), false);
     }
     return near(state);
 }

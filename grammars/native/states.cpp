@@ -1,27 +1,28 @@
 #include "states.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace sglite {
 namespace {
 
-constexpr StateId kUnknown = -2;  // of a transition
+uint64_t hash_of(std::span<const int32_t> numbers, uint64_t hash) {
+    for (const int32_t number : numbers) hash = text::mix(hash, static_cast<uint32_t>(number));
+    return hash;
+}
+
+void make_set(std::vector<int32_t>& numbers) {
+    std::ranges::sort(numbers);
+    const auto rest = std::ranges::unique(numbers);
+    numbers.erase(rest.begin(), rest.end());
+}
 
 bool only_exit(const Node& node) {
     return node.is_exit && node.bytes.empty() && node.empty.empty() && node.calls.empty();
 }
 
 }  // namespace
-
-size_t States::KeyHash::operator()(const std::vector<int32_t>& key) const {
-    uint64_t hash = 0x9E3779B97F4A7C15u;
-    for (const int32_t part : key) {
-        hash = (hash ^ static_cast<uint32_t>(part)) * 0xFF51AFD7ED558CCDu;
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
 
 States::States(const Network& network, const Vocabulary& vocabulary)
     : network_(network), vocabulary_(vocabulary) {
@@ -50,35 +51,47 @@ bool States::inside_machine(const Stack& stack) const {
 
 // `position`: in the machine that `node` is inside of, else 0.
 int32_t States::stack(int32_t node, int32_t position, int32_t context) {
-    const auto [it, fresh] = stack_ids_.try_emplace({node, position, context}, stacks_.size());
-    if (fresh) {
-        Stack made{node, position, context, network_.nodes[node].cost};
-        if (inside_machine(made)) {
-            const Inside& inside = machines_[network_.nodes[node].machine];
-            made.cost = inside.machine->cost(inside.positions[position]);
-        }
-        made.cost = add_cost(made.cost, contexts_[context].cost);
-        stacks_.push_back(made);
-        stamps_.push_back(0);
-        memory_ += 128;
+    const int32_t key[] = {node, position, context};
+    const uint64_t hash = hash_of(key, 0);
+    const int32_t known = stack_index_.find(hash, [&](int32_t id) {
+        const Stack& at = stacks_[id];
+        return at.node == node && at.context == context && at.position == position;
+    });
+    if (known >= 0) return known;
+    Stack made{node, position, context, network_.nodes[node].cost};
+    if (inside_machine(made)) {
+        const Inside& inside = machines_[network_.nodes[node].machine];
+        made.cost = inside.machine->cost(inside.positions[position]);
     }
-    return it->second;
+    made.cost = add_cost(made.cost, contexts_[context].cost);
+    const auto id = static_cast<int32_t>(stacks_.size());
+    stack_index_.add(hash, id);
+    stacks_.push_back(made);
+    stamps_.push_back(0);
+    return id;
 }
 
-// The context of these stacks; they may hold kBottom and kOpen in negative: -1 and -2.
-int32_t States::context(std::vector<int32_t> stacks) {
-    std::sort(stacks.begin(), stacks.end());
-    stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
-    if (stacks.size() == 1 && stacks[0] < 0) return -1 - stacks[0];
-    const auto [it, fresh] = context_ids_.try_emplace(stacks, contexts_.size());
-    if (!fresh) return it->second;
-    Context made{std::move(stacks), kUnreachable};
-    for (const int32_t s : made.stacks) {
-        made.cost = std::min(made.cost, s < 0 ? 0 : stacks_[s].cost);
+// The context of these stacks; they may hold kBottom and kOpen in negative: -1 and -2. Leaves
+// them empty.
+int32_t States::context(std::vector<int32_t>& stacks) {
+    make_set(stacks);
+    int32_t id = stacks.size() == 1 && stacks[0] < 0 ? -1 - stacks[0] : -1;
+    const uint64_t hash = hash_of(stacks, 0);
+    if (id < 0) {
+        id = context_index_.find(hash, [&](int32_t i) { return contexts_[i].stacks == stacks; });
     }
-    memory_ += 8 * made.stacks.size() + 128;
-    contexts_.push_back(std::move(made));
-    return it->second;
+    if (id < 0) {
+        Context made{stacks, kUnreachable};
+        for (const int32_t s : stacks) {
+            made.cost = std::min(made.cost, s < 0 ? 0 : stacks_[s].cost);
+        }
+        memory_ += 4 * stacks.size();
+        id = static_cast<int32_t>(contexts_.size());
+        context_index_.add(hash, id);
+        contexts_.push_back(std::move(made));
+    }
+    stacks.clear();
+    return id;
 }
 
 void States::visit(int32_t stack) {
@@ -135,7 +148,7 @@ void States::return_from(int32_t rule, const Call& call, int32_t context) {
 // Follows everything that reads no byte from the stacks in `todo_`, and notes calls. Rules that
 // match the empty text are passed over where they are called, so only rules that have read
 // something are left at their end.
-void States::follow(std::vector<int32_t>& kept, bool has_read) {
+void States::follow(bool has_read) {
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
@@ -144,11 +157,11 @@ void States::follow(std::vector<int32_t>& kept, bool has_read) {
         if (node.machine >= 0) {
             const Inside& inside = machines_[node.machine];
             const bool begins = at == network_.machines[node.machine].start;
-            if (begins || inside.machine->can_go_on(inside.positions[position])) kept.push_back(id);
+            if (begins || inside.machine->can_go_on(inside.positions[position])) kept_.push_back(id);
             if (!begins && inside.machine->complete(inside.positions[position])) leave(context);
             continue;
         }
-        if (!node.bytes.empty()) kept.push_back(id);
+        if (!node.bytes.empty()) kept_.push_back(id);
         for (const int32_t to : node.empty) visit(to, context);
         for (const Call& call : node.calls) {
             return_from(call.rule, call, context);
@@ -162,35 +175,38 @@ void States::follow(std::vector<int32_t>& kept, bool has_read) {
 // The state of the stacks in `todo_`. A rule is entered once all its calls are known: rules begin
 // with rules of higher ranks only.
 StateId States::close() {
-    std::vector<int32_t> kept;
+    kept_.clear();
     complete_ = leaves_ = false;
-    follow(kept, true);
+    follow(true);
     while (!called_.empty()) {
         std::pop_heap(called_.begin(), called_.end());
         const int32_t rule = called_.back().second;
         called_.pop_back();
-        const int32_t behind = context(std::exchange(returns_[rule], {}));
-        visit(network_.rules[rule].start, behind);
-        follow(kept, false);
+        visit(network_.rules[rule].start, context(returns_[rule]));
+        follow(false);
     }
-    std::sort(kept.begin(), kept.end());
-    return intern(std::move(kept), complete_, leaves_);
+    std::ranges::sort(kept_);
+    return intern(kept_, complete_, leaves_);
 }
 
-StateId States::intern(std::vector<int32_t> stacks, bool complete, bool leaves) {
+StateId States::intern(std::span<const int32_t> stacks, bool complete, bool leaves) {
     if (stacks.empty() && !complete && !leaves) return kDead;
-    std::vector<int32_t> key = stacks;
-    key.push_back(complete + 2 * leaves);
-    const auto [it, fresh] = state_ids_.try_emplace(std::move(key), states_.size());
-    if (fresh) {
-        int32_t cost = complete ? 0 : kUnreachable;
-        for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
-        memory_ += classes_ * sizeof(StateId) + 8 * stacks.size() + 160;
-        states_.push_back({std::move(stacks), cost, complete});
-        states_.back().leaves = leaves;
-        table_.resize(states_.size() * classes_, kUnknown);
-    }
-    return it->second;
+    const uint64_t hash = hash_of(stacks, complete + 2 * leaves);
+    const StateId known = state_index_.find(hash, [&](StateId id) {
+        const State& at = states_[id];
+        return at.complete == complete && leaves_of_[id] == leaves &&
+               std::ranges::equal(at.stacks, stacks);
+    });
+    if (known >= 0) return known;
+    int32_t cost = complete ? 0 : kUnreachable;
+    for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
+    const auto id = static_cast<StateId>(states_.size());
+    state_index_.add(hash, id);
+    states_.push_back({{stacks.begin(), stacks.end()}, cost, complete});
+    leaves_of_.push_back(leaves);
+    table_.resize(states_.size() * classes_, kUnresolved);
+    memory_ += 4 * stacks.size();
+    return id;
 }
 
 StateId States::start() {
@@ -214,19 +230,17 @@ StateId States::step(StateId state, uint8_t byte) {
             if (edge.bytes.low <= byte && byte <= edge.bytes.high) visit(edge.to, at.context);
         }
     }
-    return close();
-}
-
-StateId States::next(StateId state, uint8_t byte) {
-    const size_t slot = static_cast<size_t>(state) * classes_ + class_of_[byte];
-    if (table_[slot] != kUnknown) return table_[slot];
-    const StateId to = step(state, byte);
-    table_[slot] = to;
+    const StateId to = close();
+    table_[slot(state, byte)] = to;
     return to;
 }
 
 size_t States::memory() const {
-    size_t total = memory_ + base_memory_;
+    constexpr size_t kPerStack = sizeof(Stack) + sizeof(uint32_t);
+    size_t total = memory_ + base_memory_ + stacks_.capacity() * kPerStack +
+                   contexts_.capacity() * sizeof(Context) + states_.capacity() * sizeof(State) +
+                   table_.capacity() * sizeof(StateId) + stack_index_.memory() +
+                   context_index_.memory() + state_index_.memory();
     for (const Inside& inside : machines_) total += inside.machine->memory();
     return total;
 }
@@ -256,16 +270,15 @@ StateId States::near(StateId state) {
         const Position near = machines_[k].machine->near(machines_[k].positions[at.position]);
         id = stack(at.node, position(k, near), at.context);
     }
-    std::sort(stacks.begin(), stacks.end());
-    stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
+    make_set(stacks);
     if (stacks == states_[state].stacks) return state;
-    return intern(std::move(stacks), states_[state].complete, states_[state].leaves);
+    return intern(stacks, states_[state].complete, leaves_of_[state] != 0);
 }
 
 // The state of the rule on top alone, if all stacks share what is below it; else kDead.
 StateId States::open(StateId state) {
     const State& at = states_[state];
-    if (at.complete || at.leaves || at.stacks.empty()) return kDead;
+    if (at.complete || leaves_of_[state] || at.stacks.empty()) return kDead;
     const int32_t below = stacks_[at.stacks[0]].context;
     if (below == kBottom || below == kOpen) return kDead;
     std::vector<int32_t> stacks;
@@ -274,8 +287,8 @@ StateId States::open(StateId state) {
         if (context != below) return kDead;
         stacks.push_back(stack(node, position, kOpen));
     }
-    std::sort(stacks.begin(), stacks.end());
-    return intern(std::move(stacks), false);
+    std::ranges::sort(stacks);
+    return intern(stacks, false, false);
 }
 
 }  // namespace sglite

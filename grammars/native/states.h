@@ -11,18 +11,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "machine.h"
 #include "network.h"
+#include "text/index.h"
 #include "vocabulary.h"
 
 namespace sglite {
 
 using StateId = int32_t;
 constexpr StateId kDead = -1;
+constexpr StateId kUnresolved = -2;  // a transition that was not asked for yet
 
 // Contexts: below the root rule, and one left open, so that a rule is looked at by itself.
 constexpr int32_t kBottom = 0;
@@ -33,7 +36,10 @@ class States {
     States(const Network& network, const Vocabulary& vocabulary);
 
     StateId start();
-    StateId next(StateId state, uint8_t byte);
+    StateId next(StateId state, uint8_t byte) {
+        const StateId known = table_[slot(state, byte)];
+        return known == kUnresolved ? step(state, byte) : known;
+    }
 
     bool complete(StateId state) const { return states_[state].complete; }
     bool can_go_on(StateId state) const { return !states_[state].stacks.empty(); }
@@ -57,8 +63,6 @@ class States {
         std::vector<int32_t> stacks;
         int32_t cost;
         bool complete;
-        // Only in open states: some match of the rule on top ends here.
-        bool leaves = false;
     };
     // What other states take over.
     struct Base {
@@ -66,23 +70,23 @@ class States {
         // Only in open states: where the rule on top can end; nothing below is decided.
         std::vector<uint32_t> exits;
     };
-    struct KeyHash {
-        size_t operator()(const std::vector<int32_t>& key) const;
-    };
 
+    size_t slot(StateId state, uint8_t byte) const {
+        return static_cast<size_t>(state) * classes_ + class_of_[byte];
+    }
     int32_t stack(int32_t node, int32_t position, int32_t context);
-    int32_t context(std::vector<int32_t> stacks);
+    int32_t context(std::vector<int32_t>& stacks);
     // The number of a position inside of an embedded machine.
     int32_t position(int32_t machine, const Position& at);
     void leave(int32_t context);
     void return_from(int32_t rule, const Call& call, int32_t context);
-    void follow(std::vector<int32_t>& kept, bool has_read);
+    void follow(bool has_read);
     // The machine that alone decides the mask of a state, or null.
     Machine* sole_machine(StateId state, Position& at);
     void visit(int32_t stack);
     void visit(int32_t node, int32_t context);
     StateId close();
-    StateId intern(std::vector<int32_t> stacks, bool complete, bool leaves = false);
+    StateId intern(std::span<const int32_t> stacks, bool complete, bool leaves);
     StateId step(StateId state, uint8_t byte);
     bool inside_machine(const Stack& stack) const;
     StateId near(StateId state);
@@ -109,16 +113,15 @@ class States {
     std::vector<Inside> machines_;  // per embedded machine of the network
     std::vector<Stack> stacks_;
     std::vector<Context> contexts_;
-    std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> context_ids_;
-    std::unordered_map<std::vector<int32_t>, int32_t, KeyHash> stack_ids_;
+    text::Index stack_index_, context_index_, state_index_;
 
     std::vector<State> states_;
+    std::vector<uint8_t> leaves_of_;  // only in open states: some match of the rule on top ends
     std::vector<StateId> table_;  // [states, classes]
-    std::unordered_map<std::vector<int32_t>, StateId, KeyHash> state_ids_;
 
     std::vector<uint32_t> stamps_;  // per stack: the closure that visited it last
     uint32_t stamp_ = 0;
-    std::vector<int32_t> todo_;
+    std::vector<int32_t> todo_, kept_;
     bool complete_ = false, leaves_ = false;  // of the closure
     // Of the closure: where to go on behind each rule that is called, and the rules, by rank.
     std::vector<std::vector<int32_t>> returns_;
@@ -126,7 +129,7 @@ class States {
 
     std::unordered_map<StateId, Base> bases_;
     size_t base_memory_ = 0;
-    size_t memory_ = 0;
+    size_t memory_ = 0;  // of what the vectors hold
 };
 
 }  // namespace sglite
