@@ -11,30 +11,37 @@ constexpr size_t kBaseMemory = 32 << 20;
 
 }  // namespace
 
-// Calls `visit(node, state)` for every descendant of `root` in the trie with tokens that the
-// grammar can spell from `state` on. Where an open state leaves its frame, the node goes into
-// `exits` and nothing below is visited.
-template <typename Visit>
-void States::walk(StateId state, uint32_t root, Visit visit, std::vector<uint32_t>& exits) {
+// Adds all descendants of `root` in the trie that the grammar can spell from `state` on. Where an
+// open state leaves its frame, the node goes into `exits` and nothing below is added.
+void States::walk(StateId state, uint32_t root, Base& found) {
     const Trie& trie = vocabulary_.trie();
     const std::span<const TrieNode> nodes = trie.nodes();
     const uint32_t base = nodes[root].depth;
+    uint32_t* const bits = found.mask.bits.data();
     std::vector<StateId> path(trie.deepest(root) - base + 1);
     path[0] = state;
     for (uint32_t node = root + 1, end = nodes[root].skip; node < end;) {
         const TrieNode& n = nodes[node];
-        const StateId to = next(path[n.depth - base - 1], n.byte);
+        const StateId from = path[n.depth - base - 1];
+        if ((trie.letters(node) & ~stays_[from]) == 0) {
+            for (const int32_t id : trie.below(node)) bits[id >> 5] |= 1u << (id & 31);
+            found.mask.highest = std::max(found.mask.highest, cost(from));
+            node = n.skip;
+            continue;
+        }
+        const StateId to = next(from, n.byte);
         if (to == kDead) {
             node = n.skip;
             continue;
         }
-        if (leaves_of_[to]) {
-            exits.push_back(node);
+        if (table_[slot(from, n.byte)] & 1) {
+            found.exits.push_back(node);
             node = n.skip;
             continue;
         }
+        if (to == from) stays_[from] |= letter_bit(n.byte) & ~kNoLetter;
         path[n.depth - base] = to;
-        if (n.strings != 0) visit(node, to);
+        if (n.strings != 0) add_tokens(found.mask, node, to);
         ++node;
     }
 }
@@ -46,12 +53,11 @@ void States::add_tokens(Mask& mask, uint32_t node, StateId then) const {
 
 // What the frame on top says by itself is shared by all states that have it on top; what reaches
 // below is found for this state.
-void States::find_from_open(StateId state, StateId top, Mask& mask) {
+void States::find_from_open(StateId state, StateId top, Base& found) {
     const Base& shared = base(top);
-    mask.bits = shared.mask.bits;
-    mask.highest = add_cost(shared.mask.highest, cost(state) - cost(top));
+    found.mask.bits = shared.mask.bits;
+    found.mask.highest = add_cost(shared.mask.highest, cost(state) - cost(top));
     const Trie& trie = vocabulary_.trie();
-    std::vector<uint32_t> none;
     for (const uint32_t node : shared.exits) {
         const std::string& token = vocabulary_.bytes(trie.below(node)[0]);
         StateId at = state;
@@ -59,8 +65,8 @@ void States::find_from_open(StateId state, StateId top, Mask& mask) {
             at = next(at, static_cast<uint8_t>(token[i]));
         }
         if (at == kDead) continue;
-        if (trie.nodes()[node].strings != 0) add_tokens(mask, node, at);
-        walk(at, node, [&](uint32_t inner, StateId to) { add_tokens(mask, inner, to); }, none);
+        if (trie.nodes()[node].strings != 0) add_tokens(found.mask, node, at);
+        walk(at, node, found);
     }
 }
 
@@ -85,11 +91,9 @@ void States::find(StateId state, Base& found) {
         found = base(other);
         found.mask.highest = std::max(found.mask.highest, near_costs(state).first);
     } else if (const StateId top = open(state); top != kDead) {
-        find_from_open(state, top, found.mask);
+        find_from_open(state, top, found);
     } else {
-        walk(
-            state, 0, [&](uint32_t node, StateId to) { add_tokens(found.mask, node, to); },
-            found.exits);
+        walk(state, 0, found);
     }
 }
 

@@ -147,8 +147,15 @@ void States::return_from(int32_t rule, const Call& call, int32_t context) {
 
 // Follows everything that reads no byte from the stacks in `todo_`, and notes calls. Rules that
 // match the empty text are passed over where they are called, so only rules that have read
-// something are left at their end.
-void States::follow(bool has_read) {
+// something are left at their end; with `put_off`, their contexts are noted instead.
+void States::follow(bool has_read, bool put_off) {
+    const auto end = [&](int32_t context) {
+        if (!put_off) {
+            leave(context);
+        } else if (std::ranges::find(ended_, context) == ended_.end()) {
+            ended_.push_back(context);
+        }
+    };
     while (!todo_.empty()) {
         const int32_t id = todo_.back();
         todo_.pop_back();
@@ -158,7 +165,7 @@ void States::follow(bool has_read) {
             const Inside& inside = machines_[node.machine];
             const bool begins = at == network_.machines[node.machine].start;
             if (begins || inside.machine->can_go_on(inside.positions[position])) kept_.push_back(id);
-            if (!begins && inside.machine->complete(inside.positions[position])) leave(context);
+            if (!begins && inside.machine->complete(inside.positions[position])) end(context);
             continue;
         }
         if (!node.bytes.empty()) kept_.push_back(id);
@@ -168,25 +175,56 @@ void States::follow(bool has_read) {
             const bool can_be_empty = network_.nodes[network_.rules[call.rule].start].cost == 0;
             if (can_be_empty) visit(call.then, context);
         }
-        if (node.is_exit && has_read) leave(context);
+        if (node.is_exit && has_read) end(context);
     }
 }
 
-// The state of the stacks in `todo_`. A rule is entered once all its calls are known: rules begin
-// with rules of higher ranks only.
-StateId States::close() {
-    kept_.clear();
-    complete_ = leaves_ = false;
-    follow(true);
+// Follows everything from the stacks in `todo_`. A rule is entered once all its calls are known:
+// rules begin with rules of higher ranks only.
+void States::follow_all() {
+    follow(true, false);
     while (!called_.empty()) {
         std::pop_heap(called_.begin(), called_.end());
         const int32_t rule = called_.back().second;
         called_.pop_back();
         visit(network_.rules[rule].start, context(returns_[rule]));
-        follow(false);
+        follow(false, false);
     }
     std::ranges::sort(kept_);
-    return intern(kept_, complete_, leaves_);
+}
+
+// What follows where one rule is done. Most rules that end, end in many states.
+const States::Closure& States::behind(int32_t context) {
+    const auto [known, fresh] = behind_.try_emplace(context);
+    if (!fresh) return known->second;
+    std::vector<int32_t> outer = std::exchange(kept_, {});
+    const bool complete = std::exchange(complete_, false), leaves = std::exchange(leaves_, false);
+    ++stamp_;
+    leave(context);
+    follow_all();
+    known->second = {std::exchange(kept_, std::move(outer)), std::exchange(complete_, complete),
+                     std::exchange(leaves_, leaves)};
+    memory_ += 4 * known->second.kept.size() + 96;
+    return known->second;
+}
+
+// The state of the stacks in `todo_`. Where all that is done leaves one context, what follows there
+// is known for many states.
+StateId States::close() {
+    kept_.clear();
+    ended_.clear();
+    complete_ = leaves_ = false;
+    follow(true, true);
+    std::vector<int32_t> all;
+    if (!called_.empty() || ended_.size() != 1) {
+        for (const int32_t context : ended_) leave(context);
+        follow_all();
+        return intern(kept_, complete_, leaves_);
+    }
+    std::ranges::sort(kept_);
+    const Closure& rest = behind(ended_[0]);
+    std::ranges::set_union(kept_, rest.kept, std::back_inserter(all));
+    return intern(all, rest.complete, rest.leaves);
 }
 
 StateId States::intern(std::span<const int32_t> stacks, bool complete, bool leaves) {
@@ -194,7 +232,7 @@ StateId States::intern(std::span<const int32_t> stacks, bool complete, bool leav
     const uint64_t hash = hash_of(stacks, complete + 2 * leaves);
     const StateId known = state_index_.find(hash, [&](StateId id) {
         const State& at = states_[id];
-        return at.complete == complete && leaves_of_[id] == leaves &&
+        return at.complete == complete && at.leaves == leaves &&
                std::ranges::equal(at.stacks, stacks);
     });
     if (known >= 0) return known;
@@ -202,8 +240,9 @@ StateId States::intern(std::span<const int32_t> stacks, bool complete, bool leav
     for (const int32_t stack : stacks) cost = std::min(cost, stacks_[stack].cost);
     const auto id = static_cast<StateId>(states_.size());
     state_index_.add(hash, id);
-    states_.push_back({{stacks.begin(), stacks.end()}, cost, complete});
-    leaves_of_.push_back(leaves);
+    states_.push_back({{stacks.begin(), stacks.end()}, complete, leaves});
+    costs_.push_back(cost);
+    stays_.push_back(0);
     table_.resize(states_.size() * classes_, kUnresolved);
     memory_ += 4 * stacks.size();
     return id;
@@ -231,14 +270,14 @@ StateId States::step(StateId state, uint8_t byte) {
         }
     }
     const StateId to = close();
-    table_[slot(state, byte)] = to;
+    table_[slot(state, byte)] = to < 0 ? kDead : 2 * to + states_[to].leaves;
     return to;
 }
 
 size_t States::memory() const {
     constexpr size_t kPerStack = sizeof(Stack) + sizeof(uint32_t);
     size_t total = memory_ + base_memory_ + stacks_.capacity() * kPerStack +
-                   contexts_.capacity() * sizeof(Context) + states_.capacity() * sizeof(State) +
+                   contexts_.capacity() * sizeof(Context) + states_.capacity() * (sizeof(State) + sizeof(int32_t) + 8) +
                    table_.capacity() * sizeof(StateId) + stack_index_.memory() +
                    context_index_.memory() + state_index_.memory();
     for (const Inside& inside : machines_) total += inside.machine->memory();
@@ -272,13 +311,13 @@ StateId States::near(StateId state) {
     }
     make_set(stacks);
     if (stacks == states_[state].stacks) return state;
-    return intern(stacks, states_[state].complete, leaves_of_[state] != 0);
+    return intern(stacks, states_[state].complete, states_[state].leaves);
 }
 
 // The state of the rule on top alone, if all stacks share what is below it; else kDead.
 StateId States::open(StateId state) {
     const State& at = states_[state];
-    if (at.complete || leaves_of_[state] || at.stacks.empty()) return kDead;
+    if (at.complete || at.leaves || at.stacks.empty()) return kDead;
     const int32_t below = stacks_[at.stacks[0]].context;
     if (below == kBottom || below == kOpen) return kDead;
     std::vector<int32_t> stacks;

@@ -25,7 +25,6 @@ namespace sglite {
 
 using StateId = int32_t;
 constexpr StateId kDead = -1;
-constexpr StateId kUnresolved = -2;  // a transition that was not asked for yet
 
 // Contexts: below the root rule, and one left open, so that a rule is looked at by itself.
 constexpr int32_t kBottom = 0;
@@ -37,14 +36,14 @@ class States {
 
     StateId start();
     StateId next(StateId state, uint8_t byte) {
-        const StateId known = table_[slot(state, byte)];
-        return known == kUnresolved ? step(state, byte) : known;
+        const int32_t known = table_[slot(state, byte)];
+        return known == kUnresolved ? step(state, byte) : known >> 1;
     }
 
     bool complete(StateId state) const { return states_[state].complete; }
     bool can_go_on(StateId state) const { return !states_[state].stacks.empty(); }
     // Upper bound on the tokens to a complete state; from 1 up, some token lowers it.
-    int32_t cost(StateId state) const { return states_[state].cost; }
+    int32_t cost(StateId state) const { return costs_[state]; }
     // A state with the same mask.
     StateId alike(StateId state);
     void find_mask(StateId state, Mask& mask);
@@ -55,14 +54,21 @@ class States {
     struct Stack {
         int32_t node, position, context, cost;
     };
+    // A transition that was not asked for yet. Others are kDead, or twice the state and whether it
+    // leaves its frame.
+    static constexpr int32_t kUnresolved = -2;
+    struct Closure {
+        std::vector<int32_t> kept;
+        bool complete, leaves;
+    };
     struct Context {
         std::vector<int32_t> stacks;
         int32_t cost;
     };
     struct State {
         std::vector<int32_t> stacks;
-        int32_t cost;
         bool complete;
+        bool leaves;  // only in open states: some match of the rule on top ends here
     };
     // What other states take over.
     struct Base {
@@ -80,11 +86,13 @@ class States {
     int32_t position(int32_t machine, const Position& at);
     void leave(int32_t context);
     void return_from(int32_t rule, const Call& call, int32_t context);
-    void follow(bool has_read);
+    void follow(bool has_read, bool put_off);
     // The machine that alone decides the mask of a state, or null.
     Machine* sole_machine(StateId state, Position& at);
     void visit(int32_t stack);
     void visit(int32_t node, int32_t context);
+    void follow_all();
+    const Closure& behind(int32_t context);
     StateId close();
     StateId intern(std::span<const int32_t> stacks, bool complete, bool leaves);
     StateId step(StateId state, uint8_t byte);
@@ -94,10 +102,9 @@ class States {
     const Base& base(StateId state);
     void find(StateId state, Base& found);
     std::pair<int32_t, int32_t> near_costs(StateId state) const;
-    void find_from_open(StateId state, StateId top, Mask& mask);
+    void find_from_open(StateId state, StateId top, Base& found);
     void add_tokens(Mask& mask, uint32_t node, StateId then) const;
-    template <typename Visit>
-    void walk(StateId state, uint32_t root, Visit visit, std::vector<uint32_t>& exits);
+    void walk(StateId state, uint32_t root, Base& found);
 
     struct Inside {
         std::unique_ptr<Machine> machine;
@@ -116,12 +123,15 @@ class States {
     text::Index stack_index_, context_index_, state_index_;
 
     std::vector<State> states_;
-    std::vector<uint8_t> leaves_of_;  // only in open states: some match of the rule on top ends
-    std::vector<StateId> table_;  // [states, classes]
+    std::vector<int32_t> costs_;    // per state
+    std::vector<uint64_t> stays_;   // per state: letters that are known to lead back to it
+    std::vector<int32_t> table_;  // [states, classes]
+
+    std::unordered_map<int32_t, Closure> behind_;  // per context
 
     std::vector<uint32_t> stamps_;  // per stack: the closure that visited it last
     uint32_t stamp_ = 0;
-    std::vector<int32_t> todo_, kept_;
+    std::vector<int32_t> todo_, kept_, ended_;
     bool complete_ = false, leaves_ = false;  // of the closure
     // Of the closure: where to go on behind each rule that is called, and the rules, by rank.
     std::vector<std::vector<int32_t>> returns_;

@@ -33,10 +33,13 @@ Trie::Trie(std::span<const std::pair<std::string_view, int32_t>> sorted) {
     first_.push_back(static_cast<uint32_t>(numbers_.size()));
 
     deepest_.resize(nodes_.size());
+    letters_.resize(nodes_.size());
     for (auto node = static_cast<uint32_t>(nodes_.size()); node-- > 0;) {
         deepest_[node] = nodes_[node].depth;
+        letters_[node] = letter_bit(nodes_[node].byte);
         for (uint32_t at = node + 1; at < nodes_[node].skip; at = nodes_[at].skip) {
             deepest_[node] = std::max(deepest_[node], deepest_[at]);
+            letters_[node] |= letters_[at];
         }
     }
     for (uint32_t at = 1; at < nodes_.size(); at = nodes_[at].skip) begin_[nodes_[at].byte] = at;
@@ -62,6 +65,7 @@ int64_t Trie::find(std::string_view text) const {
 
 size_t Trie::memory() const {
     return sizeof *this + nodes_.capacity() * sizeof(TrieNode) + deepest_.capacity() * 2 +
+           letters_.capacity() * 8 +
            (first_.capacity() + numbers_.capacity()) * 4;
 }
 

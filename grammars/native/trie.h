@@ -21,6 +21,15 @@ struct TrieNode {
     uint8_t strings;  // how many end here: 0, 1, or 2 for more
 };
 
+// Sets of letters: a bit per ASCII letter, digit and underscore, and one for all other bytes.
+constexpr uint64_t kNoLetter = uint64_t{1} << 63;
+constexpr uint64_t letter_bit(uint8_t byte) {
+    if (byte >= 'a' && byte <= 'z') return uint64_t{1} << (byte - 'a');
+    if (byte >= 'A' && byte <= 'Z') return uint64_t{1} << (byte - 'A' + 26);
+    if (byte >= '0' && byte <= '9') return uint64_t{1} << (byte - '0' + 52);
+    return byte == '_' ? uint64_t{1} << 62 : kNoLetter;
+}
+
 class Trie {
   public:
     Trie() = default;
@@ -32,6 +41,8 @@ class Trie {
     // The greatest depth, of the whole and of the subtree of a node.
     size_t longest() const { return deepest_.empty() ? 0 : deepest_[0]; }
     size_t deepest(uint32_t node) const { return deepest_[node]; }
+    // What the subtree of a node is spelled with, the byte of the node included.
+    uint64_t letters(uint32_t node) const { return letters_[node]; }
     // The numbers of the strings that end at a node; of those in its whole subtree.
     std::span<const int32_t> at(uint32_t node) const {
         return {numbers_.data() + first_[node], numbers_.data() + first_[node + 1]};
@@ -51,6 +62,7 @@ class Trie {
   private:
     std::vector<TrieNode> nodes_;
     std::vector<uint16_t> deepest_;
+    std::vector<uint64_t> letters_;
     std::vector<uint32_t> first_;  // [nodes + 1]: the numbers of node n are [first[n], first[n+1])
     std::vector<int32_t> numbers_;
     uint32_t begin_[256] = {};
