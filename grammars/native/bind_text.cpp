@@ -18,8 +18,9 @@ using text::NumberSpec;
 
 // (kind, ranges, parts, low, high)
 nb::object tree_of(const text::Regex& tree) {
-    constexpr const char* kNames[] = {"chars", "concat", "either",    "repeat",   "start",
-                                      "end",   "ahead",  "not_ahead", "boundary", "inside"};
+    constexpr const char* kNames[] = {"chars",    "concat", "either", "repeat",
+                                      "start",    "end",    "ahead",  "not_ahead",
+                                      "boundary", "inside", "behind", "not_behind"};
     nb::list parts;
     for (const text::Regex& part : tree.parts) parts.append(tree_of(part));
     nb::list ranges;

@@ -15,12 +15,8 @@ using text::Regex;
 constexpr int64_t kMostWritten = 64;
 constexpr int64_t kLargestBody = 4'000;  // characters
 
-bool is_condition(const Regex& tree) {
-    return tree.kind >= Regex::Kind::kStart && tree.kind <= Regex::Kind::kInside;
-}
-
 bool conditional(const Regex& tree) {
-    return is_condition(tree) || std::ranges::any_of(tree.parts, conditional);
+    return text::is_condition(tree.kind) || std::ranges::any_of(tree.parts, conditional);
 }
 
 bool anchored(const Regex& tree) {

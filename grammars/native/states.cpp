@@ -164,7 +164,8 @@ void States::follow(bool has_read, bool put_off) {
         if (node.machine >= 0) {
             const Inside& inside = machines_[node.machine];
             const bool begins = at == network_.machines[node.machine].start;
-            if (begins || inside.machine->can_go_on(inside.positions[position])) kept_.push_back(id);
+            if (begins || inside.machine->can_go_on(inside.positions[position]))
+                kept_.push_back(id);
             if (!begins && inside.machine->complete(inside.positions[position])) end(context);
             continue;
         }
@@ -277,7 +278,8 @@ StateId States::step(StateId state, uint8_t byte) {
 size_t States::memory() const {
     constexpr size_t kPerStack = sizeof(Stack) + sizeof(uint32_t);
     size_t total = memory_ + base_memory_ + stacks_.capacity() * kPerStack +
-                   contexts_.capacity() * sizeof(Context) + states_.capacity() * (sizeof(State) + sizeof(int32_t) + 8) +
+                   contexts_.capacity() * sizeof(Context) +
+                   states_.capacity() * (sizeof(State) + sizeof(int32_t) + 8) +
                    table_.capacity() * sizeof(StateId) + stack_index_.memory() +
                    context_index_.memory() + state_index_.memory();
     for (const Inside& inside : machines_) total += inside.machine->memory();

@@ -123,9 +123,9 @@ class States {
     text::Index stack_index_, context_index_, state_index_;
 
     std::vector<State> states_;
-    std::vector<int32_t> costs_;    // per state
-    std::vector<uint64_t> stays_;   // per state: letters that are known to lead back to it
-    std::vector<int32_t> table_;  // [states, classes]
+    std::vector<int32_t> costs_;   // per state
+    std::vector<uint64_t> stays_;  // per state: letters that are known to lead back to it
+    std::vector<int32_t> table_;   // [states, classes]
 
     std::unordered_map<int32_t, Closure> behind_;  // per context
 

@@ -65,8 +65,7 @@ int64_t Trie::find(std::string_view text) const {
 
 size_t Trie::memory() const {
     return sizeof *this + nodes_.capacity() * sizeof(TrieNode) + deepest_.capacity() * 2 +
-           letters_.capacity() * 8 +
-           (first_.capacity() + numbers_.capacity()) * 4;
+           letters_.capacity() * 8 + (first_.capacity() + numbers_.capacity()) * 4;
 }
 
 }  // namespace sglite

@@ -13,9 +13,11 @@ constexpr size_t kMostNodes = 50'000;
 // Repetitions are written out while that makes no more characters than this.
 constexpr int64_t kMostCopies = 48;
 
-bool is_condition(Regex::Kind kind) {
-    return kind != Regex::Kind::kChars && kind != Regex::Kind::kConcat &&
-           kind != Regex::Kind::kEither && kind != Regex::Kind::kRepeat;
+// Of the conditions that ask for a border.
+Kind kind_of(Regex::Kind kind) {
+    if (kind == Regex::Kind::kBoundary) return Kind::kBoundary;
+    if (kind == Regex::Kind::kInside) return Kind::kInside;
+    return kind == Regex::Kind::kBehind ? Kind::kBehind : Kind::kNotBehind;
 }
 
 // What a tree holds, as far as repetitions ask for it.
@@ -116,7 +118,7 @@ class Builder {
         }
         nfa_.conditional = true;
         const auto border = std::find(nfa_.borders.begin(), nfa_.borders.end(), tree.chars);
-        return add({.kind = tree.kind == Regex::Kind::kBoundary ? Kind::kBoundary : Kind::kInside,
+        return add({.kind = kind_of(tree.kind),
                     .next = next,
                     .other = static_cast<int32_t>(border - nfa_.borders.begin())});
     }
@@ -335,13 +337,17 @@ std::vector<Ranges> borders_of(const Regex& tree) {
     while (!open.empty()) {
         const Regex& one = *open.back();
         open.pop_back();
-        if ((one.kind == Regex::Kind::kBoundary || one.kind == Regex::Kind::kInside) &&
+        if (one.kind >= Regex::Kind::kBoundary && is_condition(one.kind) &&
             std::find(borders.begin(), borders.end(), one.chars) == borders.end()) {
             borders.push_back(one.chars);
         }
         for (const Regex& part : one.parts) open.push_back(&part);
     }
-    if (borders.size() > 3) throw Refused("the pattern has too many kinds of word boundaries");
+    if (borders.size() > 3) {
+        throw Refused(
+            "the pattern has more than three different sets of characters in lookbehind "
+            "and word boundaries");
+    }
     return borders;
 }
 

@@ -25,16 +25,18 @@ constexpr Context kAtStart = 1;
 struct Nfa {
     enum class Kind : uint8_t {
         kAccept,
-        kChars,     // a character of `set`, then `next`
-        kSplit,     // `next` or `other`
-        kStart,     // the conditions: see Regex::Kind
-        kEnd,       //
-        kAhead,     // of looks[`other`]
-        kNotAhead,  //
-        kBoundary,  // of borders[`other`]
-        kInside,    //
-        kEnter,     // into loops[`other`]
-        kCheck,     // another iteration of loops[`other`], or out of it
+        kChars,      // a character of `set`, then `next`
+        kSplit,      // `next` or `other`
+        kStart,      // the conditions: see Regex::Kind
+        kEnd,        //
+        kAhead,      // of looks[`other`]
+        kNotAhead,   //
+        kBoundary,   // of borders[`other`]
+        kInside,     //
+        kBehind,     //
+        kNotBehind,  //
+        kEnter,      // into loops[`other`]
+        kCheck,      // another iteration of loops[`other`], or out of it
     };
     struct Node {
         Kind kind;

@@ -12,10 +12,6 @@ namespace {
 constexpr size_t kLongestPattern = 200'000;  // bytes
 constexpr size_t kMostRanges = 2'000'000;
 
-bool is_assertion(const Regex& part) {
-    return part.kind >= Regex::Kind::kStart && part.kind <= Regex::Kind::kInside;
-}
-
 bool is_alphanumeric(char32_t code) { return code < 0x80 && std::isalnum(static_cast<int>(code)); }
 
 bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
@@ -83,7 +79,7 @@ Regex Parser::concat() {
         Count count{};
         const size_t place = at_;
         if (quantifier(count)) {
-            if (is_assertion(part) && !in_group) {
+            if (is_condition(part.kind) && !in_group) {
                 refuse("an anchor or a word boundary cannot be repeated", place);
             }
             part = repeated(std::move(part), count);
@@ -136,7 +132,7 @@ void Parser::skip_comments() {
 
 Regex Parser::repeated(Regex part, const Count& count) {
     if (part.kind == Regex::Kind::kConcat && part.parts.empty()) return part;
-    if (is_assertion(part)) return count.low > 0 ? std::move(part) : Regex{};
+    if (is_condition(part.kind)) return count.low > 0 ? std::move(part) : Regex{};
     Regex tree{.kind = Regex::Kind::kRepeat, .low = count.low, .high = count.high};
     tree.parts.push_back(std::move(part));
     return tree;
@@ -157,7 +153,7 @@ bool Parser::quantifier(Count& count) {
             if (!braces(count)) return false;
     }
     if (python_ && peek() == '+') {
-        refuse("a possessive quantifier is not regular; drop the '+'", at_);
+        refuse("a possessive quantifier is not supported; drop the '+'", at_);
     }
     take("?");  // lazy: the same language
     skip_comments();
@@ -214,9 +210,9 @@ Regex Parser::atom() {
         case '.':
             return dot();
         case '^':
-            return {.kind = Regex::Kind::kStart};
+            return line_start();
         case '$':
-            return {.kind = Regex::Kind::kEnd};
+            return line_end();
         case '\\':
             return escape(start);
         case '*':
@@ -245,16 +241,28 @@ Regex Parser::literal(char32_t code) {
     return tree;
 }
 
+Ranges Parser::line_ends() const {
+    if (python_) return {{'\n', '\n'}};
+    return {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+}
+
 Regex Parser::dot() const {
-    Regex tree{.kind = Regex::Kind::kChars};
-    if (flags_.dot_all) {
-        tree.chars = negated({});
-    } else if (python_) {
-        tree.chars = negated({{'\n', '\n'}});
-    } else {
-        tree.chars = negated({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}});
-    }
-    return tree;
+    return {.kind = Regex::Kind::kChars, .chars = negated(flags_.dot_all ? Ranges{} : line_ends())};
+}
+
+Regex Parser::line_start() const {
+    const Regex start{.kind = Regex::Kind::kStart};
+    if (!flags_.multiline) return start;
+    const Regex line{.kind = Regex::Kind::kBehind, .chars = line_ends()};
+    return {.kind = Regex::Kind::kEither, .parts = {start, line}};
+}
+
+Regex Parser::line_end() const {
+    const Regex end{.kind = Regex::Kind::kEnd};
+    if (!flags_.multiline) return end;
+    const Regex line_end{.kind = Regex::Kind::kChars, .chars = line_ends()};
+    const Regex line{.kind = Regex::Kind::kAhead, .parts = {line_end}};
+    return {.kind = Regex::Kind::kEither, .parts = {end, line}};
 }
 
 Regex Parser::chars(Ranges ranges) {

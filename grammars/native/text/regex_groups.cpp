@@ -1,6 +1,7 @@
-// Groups, lookahead, flags and comments of patterns.
+// Groups, lookahead and lookbehind, flags and comments of patterns.
 #include <algorithm>
 
+#include "charset.h"
 #include "regex_parser.h"
 
 namespace sglite::text {
@@ -9,12 +10,30 @@ namespace {
 constexpr int kDeepest = 500;
 
 struct Unsupported {
-    const char *sign, *name;
+    const char *sign, *reason;
 };
 constexpr Unsupported kUnsupported[] = {
-    {"<=", "lookbehind"},         {"<!", "negative lookbehind"}, {"P=", "a backreference"},
-    {"(", "a conditional group"}, {">", "an atomic group"},
+    {"P=", "a backreference is not regular; write the texts that may stand there"},
+    {"(", "a conditional group is not supported; write both cases out as alternatives"},
+    {">", "an atomic group is not supported; write (?:...) instead"},
 };
+
+// Adds what may stand right before a place; false where that is more than one character.
+bool add_before(const Regex& tree, Ranges& set, bool& start) {
+    switch (tree.kind) {
+        case Regex::Kind::kChars:
+            set.insert(set.end(), tree.chars.begin(), tree.chars.end());
+            return true;
+        case Regex::Kind::kStart:
+            start = true;
+            return true;
+        case Regex::Kind::kEither:
+            return std::ranges::all_of(
+                tree.parts, [&](const Regex& part) { return add_before(part, set, start); });
+        default:
+            return false;
+    }
+}
 
 bool begins_name(char32_t code) {
     return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || code == '_' ||
@@ -31,8 +50,10 @@ Regex Parser::group(size_t start) {
     if (take("?")) {
         if (take("=")) return lookahead(start, false);
         if (take("!")) return lookahead(start, true);
-        for (const auto& [sign, name] : kUnsupported) {
-            if (follows(sign)) refuse(std::string(name) + " is not supported", start);
+        if (take("<=")) return lookbehind(start, false);
+        if (take("<!")) return lookbehind(start, true);
+        for (const auto& [sign, reason] : kUnsupported) {
+            if (follows(sign)) refuse(reason, start);
         }
         if (take("P<") || take("<")) {
             group_name(start);
@@ -51,16 +72,37 @@ Regex Parser::group(size_t start) {
     return tree;
 }
 
-Regex Parser::lookahead(size_t start, bool negative) {
+Regex Parser::looked_at(size_t start) {
     const Flags outer = flags_;
     flags_may_come_ = false;
     ++depth_;
-    Regex tree{.kind = negative ? Regex::Kind::kNotAhead : Regex::Kind::kAhead};
-    tree.parts.push_back(either());
+    Regex tree = either();
     --depth_;
     close(start);
     flags_ = outer;
     return tree;
+}
+
+Regex Parser::lookahead(size_t start, bool negative) {
+    Regex tree{.kind = negative ? Regex::Kind::kNotAhead : Regex::Kind::kAhead};
+    tree.parts.push_back(looked_at(start));
+    return tree;
+}
+
+// One character back is part of a state; of more, an automaton would have to keep several readings.
+Regex Parser::lookbehind(size_t start, bool negative) {
+    Ranges set;
+    bool at_start = false;
+    if (!add_before(looked_at(start), set, at_start) || (negative && at_start)) {
+        refuse(
+            "lookbehind of anything but one character is not supported; say it of what stands "
+            "before, by lookahead or alternatives",
+            start);
+    }
+    Regex tree = chars(united(std::move(set)));
+    tree.kind = negative ? Regex::Kind::kNotBehind : Regex::Kind::kBehind;
+    if (!at_start) return tree;
+    return {.kind = Regex::Kind::kEither, .parts = {{.kind = Regex::Kind::kStart}, tree}};
 }
 
 void Parser::close(size_t start) {
@@ -108,13 +150,15 @@ bool Parser::inline_flags(size_t start) {
             flags.ignore_case = on;
         } else if (letter == 's') {
             flags.dot_all = on;
+        } else if (letter == 'm') {
+            flags.multiline = on;
         } else if (letter == 'x' && python_) {
             flags.verbose = on;
         } else if (letter == 'a' && python_ && on) {
             flags.ascii_only = true;
         } else if (letter == 'u' && python_ && on) {
             flags.ascii_only = false;
-        } else if (letter == 'm' || letter == 'x' || letter == 'L') {
+        } else if (letter == 'x' || letter == 'L') {
             refuse("flag '" + std::string(1, static_cast<char>(letter)) + "' is not supported",
                    start);
         } else {

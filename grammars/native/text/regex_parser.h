@@ -18,7 +18,8 @@ class Parser {
 
   private:
     struct Flags {
-        bool ignore_case = false, dot_all = false, ascii_only = false, verbose = false;
+        bool ignore_case = false, dot_all = false, ascii_only = false, verbose = false,
+             multiline = false;
     };
     struct Count {
         int64_t low, high;
@@ -42,6 +43,9 @@ class Parser {
     Regex atom();
     Regex literal(char32_t code);
     Regex dot() const;
+    Ranges line_ends() const;
+    Regex line_start() const;
+    Regex line_end() const;
     bool quantifier(Count& count);
     bool braces(Count& count);
     int64_t number();
@@ -49,6 +53,8 @@ class Parser {
 
     Regex group(size_t start);
     Regex lookahead(size_t start, bool negative);
+    Regex lookbehind(size_t start, bool negative);
+    Regex looked_at(size_t start);
     void group_name(size_t start);
     // Whether the flags hold for all that follows, rather than for the group that they open.
     bool inline_flags(size_t start);

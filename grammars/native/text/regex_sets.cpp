@@ -41,10 +41,12 @@ Regex Parser::escape(size_t start) {
     }
     if (letter >= '1' && letter <= '9') {
         const bool octal_digits = is_octal(letter) && is_octal(peek(1)) && is_octal(peek(2));
-        if (!python_ || !octal_digits) refuse("a backreference is not regular", start);
+        if (!python_ || !octal_digits)
+            refuse("a backreference is not regular; write the texts that may stand there", start);
         return chars(cased(united(single(octal(start)))));
     }
-    if (letter == 'k' && !python_) refuse("a backreference is not regular", start);
+    if (letter == 'k' && !python_)
+        refuse("a backreference is not regular; write the texts that may stand there", start);
     Ranges set = united(escaped_set(start));
     return chars(names_set(letter) ? std::move(set) : cased(std::move(set)));
 }
@@ -83,13 +85,17 @@ Ranges Parser::escaped_set(size_t start) {
     if (python_) {
         if (letter == 'a') return single('\a');
         if (letter == 'U') return single(hexadecimal(8, start));
+        if (letter == 'N') {
+            refuse("a character by its name is not supported; write it, or its number as \\uXXXX",
+                   start);
+        }
     } else if (letter == 'c') {
         const char32_t control = next("a control escape");
         if (!is_letter(control)) refuse("a control escape needs a letter", start);
         return single(control % 32);
-    } else if (letter == 'p' || letter == 'P') {
-        return property_set(letter == 'P', start);
     }
+    // No syntax of Python's `re`, but of what goes beyond it there.
+    if (letter == 'p' || letter == 'P') return property_set(letter == 'P', start);
     if (is_letter(letter) || is_digit(letter)) refuse("unknown escape " + shown(letter), start);
     return single(letter);
 }
@@ -227,7 +233,7 @@ Parser::Item Parser::bracket_item(size_t start, Ranges& set) {
         set = escaped_set(start);
     }
     if (names_set(letter)) return Item::kNamed;
-    return !python_ && (letter | 32) == 'p' ? Item::kProperty : Item::kCharacter;
+    return (letter | 32) == 'p' ? Item::kProperty : Item::kCharacter;
 }
 
 void Parser::refuse_posix_class(size_t start) const {

@@ -124,6 +124,14 @@ struct Pool::Closing {
                 condition(at, node.next, wanted ? ahead : pool.complement(ahead));
                 return;
             }
+            case Nfa::Kind::kBehind:
+            case Nfa::Kind::kNotBehind: {
+                const bool behind = context >> (node.other + 1) & 1;
+                if (behind == (node.kind == Nfa::Kind::kBehind)) {
+                    push(node.next, 0, 0, at.also, at.ended);
+                }
+                return;
+            }
             case Nfa::Kind::kEnter: {
                 const Nfa::Loop& loop = nfa().loops[node.other];
                 check(node.other, loop.low, loop.high, at.also, at.ended);
