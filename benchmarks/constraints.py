@@ -301,7 +301,7 @@ def main() -> None:
 def measure(peer_python: str | None, work: Path, rounds: int) -> list[Row]:
     """Ours in turn with each engine that is there, or with ours again where none is."""
     rows: list[Row] = []
-    sides = [p for p in PEERS if peer_python and _has(peer_python, p)] or ["ours"]
+    sides = [p for p in PEERS if peer_python and has(peer_python, p)] or ["ours"]
     for peer in sides:
         mine: list[dict[str, Any]] = []
         theirs: list[dict[str, Any]] = []
@@ -331,7 +331,7 @@ def _unit(key: str) -> str:
     return {"build": "ms", "mask": "us"}.get(figure) or UNITS.get(group) or figure or key
 
 
-def _has(python: str, module: str) -> bool:
+def has(python: str, module: str) -> bool:
     command = [python, "-c", f"import {module}, numpy"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 

@@ -36,14 +36,15 @@ def parse(text: str, file: str = "") -> Source:
 
 
 _TOKEN = re.compile(
-    r"""(?P<blank>[ \t\r\f]+|(?://|\#)[^\n]*)
-      | (?P<line>\n)
+    r"""[ \t\r\f]*  # blanks, and what stands behind them
+      (?:(?P<line>\n)
+      | (?P<blank>(?://|\#)[^\n]*|\Z)
       | (?P<regexp>/(?:\\.|[^/\\])+/[a-z]*)
       | (?P<string>"(?:\\.|[^"\\\n])*"i?)
       | (?P<name>_?[a-z][_a-z0-9]*|_?[A-Z][_A-Z0-9]*)
       | (?P<directive>%[a-z]+)
       | (?P<number>-?[0-9]+)
-      | (?P<mark>\.\.|->|[:|?!*+~(){}\[\],.])""",
+      | (?P<mark>\.\.|->|[:|?!*+~(){}\[\],.]))""",
     re.VERBOSE | re.DOTALL,
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "\\": "\\", '"': '"'}
@@ -86,15 +87,15 @@ class _Parser:
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                self.source.refuse(_unreadable(text, at), at)
-            kind, found = match.lastgroup, match.group()
+                self.source.refuse(*_unreadable(text, at))
+            kind = match.lastgroup
             assert kind is not None
-            end = match.end()
+            found, at, end = match[kind], match.start(kind), match.end()
             if kind == "mark":
                 depth += (found in "([{") - (found in ")]}")
                 if found == "|" and self.kinds and self.kinds[-1] == "line":
                     self.drop_lines()
-            if kind == "directive" and found == "%json":
+            elif kind == "directive" and found == "%json":
                 kind, end = "json", self.end_of_json(end)
                 found = text[match.end() : end]
             if kind != "blank" and not (kind == "line" and depth > 0):
@@ -332,7 +333,9 @@ class _Parser:
         return _ESCAPE.sub(character, quoted)[1:-1]
 
 
-def _unreadable(text: str, at: int) -> str:
+def _unreadable(text: str, at: int) -> tuple[str, int]:
+    """What is wrong with the token behind the blanks, and its place."""
+    at += len(text[at:]) - len(text[at:].lstrip(" \t\r\f"))
     if text[at] in '"/':
-        return "a string is not closed" if text[at] == '"' else "a pattern is not closed"
-    return f"unexpected {text[at]!r}"
+        return "a string is not closed" if text[at] == '"' else "a pattern is not closed", at
+    return f"unexpected {text[at]!r}", at

@@ -76,7 +76,17 @@ def test_texts_are_those_of_re(pattern: str) -> None:
         assert took or text not in alive, text
 
 
-CONDITIONS = [r"\b", r"\B", "(?<=a)", "(?<!1)", "(?<=[bA])", "(?=a)", "(?!b|1a)", "(?m:^)", "(?m:$)"]
+CONDITIONS = [
+    r"\b",
+    r"\B",
+    "(?<=a)",
+    "(?<!1)",
+    "(?<=[bA])",
+    "(?=a)",
+    "(?!b|1a)",
+    "(?m:^)",
+    "(?m:$)",
+]
 conditional = st.recursive(st.sampled_from([*ATOMS, *CONDITIONS]), _deeper, max_leaves=6)
 
 

@@ -115,7 +115,7 @@ def prepare(model: str) -> dict[str, Any]:
 
 def child(python: str, engine: str, form: str, work: Path) -> dict[str, float]:
     """`run_once` in a process of its own."""
-    command = [python, str(HERE / "grammars.py"), "--once", engine, "--format", form]
+    command = [python, str(HERE / "grammar_texts.py"), "--once", engine, "--format", form]
     done = subprocess.run([*command, "--work", str(work)], check=True, stdout=subprocess.PIPE)
     result: dict[str, float] = json.loads(done.stdout.decode().strip().splitlines()[-1])
     return result
@@ -125,7 +125,7 @@ def measure(peer_python: str | None, work: Path, rounds: int) -> list[Row]:
     """Ours in turn with each engine that is there, or with ours again where none is."""
     rows: list[Row] = []
     for peer, form in FORMATS.items():
-        there = peer_python is not None and constraints._has(peer_python, peer)
+        there = peer_python is not None and constraints.has(peer_python, peer)
         name, python = (peer, str(peer_python)) if there else ("ours", sys.executable)
         mine: list[dict[str, float]] = []
         theirs: list[dict[str, float]] = []
