@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 TEXTS = HERE / "texts"
 LIBRARY = HERE.parent / "grammars" / "library"
 FORMATS = {"llguidance": "lark", "xgrammar": "gbnf"}
-REPEATS = 5
+REPEATS = 2
 
 CASES = {
     "ember": [(TEXTS / "ember.txt").read_text()],
