@@ -39,6 +39,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::vector<int32_
     by_length_ = build_trie();
     std::ranges::stable_sort(
         by_length_, [&](int32_t a, int32_t b) { return tokens_[a].size() > tokens_[b].size(); });
+    structure_ = make_structure(*this);
     text_ = make_text_slice(*this);
     strings_[0] = make_string_slice(*this, false);
     strings_[1] = make_string_slice(*this, true);
@@ -59,8 +60,9 @@ std::vector<int32_t> Vocabulary::build_trie() {
 }
 
 size_t Vocabulary::memory() const {
-    size_t total = sizeof *this + trie_.memory() + text_.memory() + strings_[0].memory() +
-                   strings_[1].memory() + text_mask_.size() * 4 + by_length_.size() * 4;
+    size_t total = sizeof *this + trie_.memory() + structure_.memory() + text_.memory() +
+                   strings_[0].memory() + strings_[1].memory() + text_mask_.size() * 4 +
+                   by_length_.size() * 4;
     for (const std::string& token : tokens_) {
         total += sizeof token + (token.capacity() > 15 ? token.capacity() + 1 : 0);
     }

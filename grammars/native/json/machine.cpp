@@ -8,7 +8,6 @@
 namespace sglite::json {
 namespace {
 
-constexpr int32_t kMostSpaces = 32;  // white space in a row, under "flexible"
 constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }

@@ -85,6 +85,7 @@ class JsonMachine final : public Machine {
         int32_t object = kUnset, array = kUnset;
     };
     static constexpr int32_t kUnset = -3;
+    static constexpr int32_t kMostSpaces = 32;  // white space in a row, under "flexible"
     static const std::array<std::array<bool, 256>, kDone + 1> kFollows;
 
     class Prices;
@@ -133,6 +134,7 @@ class JsonMachine final : public Machine {
     int32_t spell(std::string_view text);
 
     // Masks
+    void walk_signs(const Position& at, const Trie& trie, Mask& mask);
     void walk_text(const Position& at, Mask& mask, int32_t budget);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);

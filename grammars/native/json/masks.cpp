@@ -31,7 +31,22 @@ void JsonMachine::find_mask(const Position& at, Mask& mask) {
     if (fill_string(at, mask, kUnreachable)) return;
     const int32_t place = place_of(at);
     if (place == kString || place == kKey) return walk_text(at, mask, kUnreachable);
-    const Trie& trie = vocabulary_->trie();
+    if (place == kLiteral) return walk_signs(at, vocabulary_->trie(), mask);
+    const Structure& structure = vocabulary_->structure();
+    if (style_.whitespace != Style::Whitespace::kFlexible) {
+        return walk_signs(at, structure.all, mask);
+    }
+    walk_signs(at, structure.signs, mask);
+    Position spaced = at;
+    if (!step(spaced, ' ')) return;
+    const auto room = static_cast<size_t>(1 + kMostSpaces - spaces_of(spaced));
+    for (const auto& [length, id] : structure.spaces) {
+        if (length > room) break;
+        set_bit(mask.bits, id);
+    }
+}
+
+void JsonMachine::walk_signs(const Position& at, const Trie& trie, Mask& mask) {
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
         [&](uint32_t node, const Position&) {
