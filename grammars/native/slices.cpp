@@ -226,6 +226,29 @@ bool holds_key(std::string_view tail) {
     return quote != tail.npos && tail.find('"', quote + 1) != tail.npos;
 }
 
+void find_holders(StringSlice& slice, const Vocabulary& vocabulary) {
+    for (size_t id = 0; id < slice.characters.size(); ++id) {
+        if (slice.characters[id] == Slice::kOutside) continue;
+        const std::string& token = vocabulary.bytes(static_cast<int32_t>(id));
+        if (token.find('\\') != token.npos) {
+            slice.slashed.push_back(static_cast<int32_t>(id));
+            continue;
+        }
+        for (const char c : token) {
+            Holding& all = slice.holding[std::min<size_t>(static_cast<uint8_t>(c), 128)];
+            if (!all.ids.empty() && all.ids.back() == static_cast<int32_t>(id)) continue;
+            all.ids.push_back(static_cast<int32_t>(id));
+        }
+    }
+    for (Holding& all : slice.holding) {
+        all.count = static_cast<int32_t>(all.ids.size());
+        if (all.ids.size() < slice.inside.size() / 2) continue;
+        all.bits.assign(slice.inside.size(), 0);
+        for (const int32_t id : all.ids) all.bits[id >> 5] |= 1u << (id & 31);
+        all.ids = std::vector<int32_t>();
+    }
+}
+
 struct Closer {
     std::string content;
     std::string_view tail;
@@ -299,7 +322,9 @@ size_t Slice::memory() const {
 }
 
 size_t StringSlice::memory() const {
-    return Slice::memory() + contents.memory() + tails.memory() + by_content.size() * 8 +
+    size_t held = slashed.size() * 4;
+    for (const Holding& all : holding) held += (all.bits.size() + all.ids.capacity()) * 4;
+    return held + Slice::memory() + contents.memory() + tails.memory() + by_content.size() * 8 +
            by_tail.size() * 4 + (first_closing.size() + first_id.size()) * 4;
 }
 
@@ -334,6 +359,8 @@ StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling) {
         closers.push_back({decode(token.substr(0, at.length)), token.substr(at.length + 1), id});
     });
     find_levels(slice, vocabulary.mask_words());
+    find_holders(slice, vocabulary);
+    slice.slashed.insert(slice.slashed.end(), slice.escaped.begin(), slice.escaped.end());
     find_closings(slice, closers);
     return slice;
 }

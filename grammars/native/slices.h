@@ -4,6 +4,7 @@
 // counts as one that stays inside if bytes of the vocabulary can finish the character.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,11 +34,23 @@ struct Slice {
     std::vector<std::vector<uint32_t>> levels{};
 };
 
+// The tokens inside of a string that hold some character, as bits or, where they are few, as ids.
+struct Holding {
+    int32_t count = 0;
+    std::vector<uint32_t> bits{};
+    std::vector<int32_t> ids{};
+};
+
 // The inside of a JSON string. Beside the tokens that stay there, those that close it: tokens of
 // whole characters, an unescaped quote, and a tail of any bytes.
 struct StringSlice : Slice {
     // Ids that may stay inside, by escapes of code points; they are in no other part of this.
     std::vector<int32_t> escaped{};
+    // Ids that may stay inside and hold a backslash, those of `escaped` among them; and of all
+    // others, who holds which character of ASCII, or, the last one, any character beyond.
+    std::vector<int32_t> slashed{};
+    static constexpr size_t kBeyond = 128;
+    std::array<Holding, kBeyond + 1> holding{};
 
     struct Closing {
         int32_t tail;  // number of the tail

@@ -420,6 +420,11 @@ void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
 
 LexId Lexer::clipped(LexId lex) {
     const BaseId base = states_[lex]->base;
+    const BaseId to = clipped_base(base);
+    return to == base ? lex : add_state(to, states_[lex]->spelling);
+}
+
+BaseId Lexer::clipped_base(BaseId base) {
     std::vector<int32_t> parts = bases_[base].parts;
     const int32_t plan = bases_[base].plan;
     bool changed = false;
@@ -429,7 +434,7 @@ LexId Lexer::clipped(LexId lex) {
         changed = changed || to != parts[i];
         parts[i] = to;
     }
-    return changed ? add_state(add_base(std::move(parts), plan), states_[lex]->spelling) : lex;
+    return changed ? add_base(std::move(parts), plan) : base;
 }
 
 size_t Lexer::memory() const {

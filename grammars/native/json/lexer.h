@@ -83,6 +83,7 @@ class Lexer {
 
     // A state with the same next steps for texts as long as a token.
     LexId clipped(LexId lex);
+    BaseId clipped_base(BaseId base);
     size_t memory() const;
 
   private:

@@ -82,6 +82,7 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       languages_(std::make_unique<text::Languages>(options_for(*vocabulary_, barred_))),
       goals_(std::move(schema), *languages_, style),
       lexer_(*languages_, style.any_spelling, barred_.none()),
+      steadies_(lexer_, barred_),
       prices_(std::make_unique<Prices>(*this)),
       objects_(goals_, *languages_, lexer_, *prices_, style.declared_order),
       arrays_(goals_, *prices_) {
