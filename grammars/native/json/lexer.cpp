@@ -388,6 +388,12 @@ Lexer::Key Lexer::key(BaseId base) const {
     return {parts[0], parts[1], parts[2], parts[3]};
 }
 
+const uint8_t* Lexer::classes(BaseId base) const {
+    const std::vector<int32_t>& parts = bases_[base].parts;
+    const bool alone = is_key(base) ? parts[0] == parts[1] : parts.size() == 2;
+    return alone ? languages_.classes(parts.back()) : nullptr;
+}
+
 std::vector<std::pair<int32_t, TextState>> Lexer::lanes(BaseId base) const {
     std::vector<std::pair<int32_t, TextState>> found;
     const std::vector<int32_t>& parts = bases_[base].parts;

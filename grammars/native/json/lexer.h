@@ -71,6 +71,8 @@ class Lexer {
     };
     bool is_key(BaseId base) const { return bases_[base].plan >= 0; }
     Key key(BaseId base) const;
+    // The classes of the bytes that lead on from a base to the same place each; null: not known.
+    const uint8_t* classes(BaseId base) const;
     // Of strings and numbers: the live lanes, each with its state.
     std::vector<std::pair<int32_t, text::TextState>> lanes(BaseId base) const;
     // Ways to finish an escape, the cheapest among them. Of a state in no escape: itself.

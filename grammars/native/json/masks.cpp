@@ -249,15 +249,22 @@ bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
 bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
     const LexId from = at.at[kState];
     if (!lexer_.at_border(from)) return false;
-    const Steady* const steady = steadies_.find(lexer_.clipped_base(lexer_.base(from)));
+    const Steady* const steady = steadies_.find(lexer_.base(from));
     if (steady == nullptr) return false;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const CharacterSet strange = ~steady->loop, onward = strange & ~steady->ends;
+    // Of too many characters: the first one is none of those that are counted.
+    const auto known = slice.at_most(int64_t{1} + steady->most);
     int32_t looks = 0;
+    if (!steady->hard && steady->most < slice.most) {
+        for (size_t i = 0; i < known.size(); ++i) {
+            looks += std::popcount(slice.inside[i] & ~known[i]);
+        }
+    }
     for (size_t c = 0; c < onward.size(); ++c) looks += onward[c] ? slice.holding[c].count : 0;
     if (looks > kMostLooks) return false;
 
-    std::ranges::copy(slice.inside, mask.bits.begin());
+    std::ranges::copy(known, mask.bits.begin());
     for (size_t c = 0; c < strange.size(); ++c) {
         if (!strange[c]) continue;
         const Holding& holding = slice.holding[c];
@@ -275,16 +282,20 @@ bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
     const auto look_at = [&](int32_t id) {
         stays(id) ? set_bit(mask.bits, id) : clear_bit(mask.bits, id);
     };
+    const auto look_at_all = [&](size_t word, uint32_t bits) {
+        for (; bits != 0; bits &= bits - 1) {
+            look_at(static_cast<int32_t>(32 * word) + std::countr_zero(bits));
+        }
+    };
     for (const int32_t id : slice.slashed) look_at(id);
+    if (!steady->hard && steady->most < slice.most) {
+        for (size_t i = 0; i < known.size(); ++i) look_at_all(i, slice.inside[i] & ~known[i]);
+    }
     for (size_t c = 0; c < onward.size(); ++c) {
         if (!onward[c]) continue;
         const Holding& holding = slice.holding[c];
         for (const int32_t id : holding.ids) look_at(id);
-        for (size_t i = 0; i < holding.bits.size(); ++i) {
-            for (uint32_t rest = holding.bits[i]; rest != 0; rest &= rest - 1) {
-                look_at(static_cast<int32_t>(32 * i) + std::countr_zero(rest));
-            }
-        }
+        for (size_t i = 0; i < holding.bits.size(); ++i) look_at_all(i, holding.bits[i]);
     }
     const Trie& trie = vocabulary_->trie();
     for (int byte = 0x20; byte < 256; ++byte) {

@@ -1,7 +1,9 @@
 // Strings whose characters mostly lead to one place again: identifiers, words, all but a slash.
 #pragma once
 
+#include <array>
 #include <bitset>
+#include <memory>
 #include <unordered_map>
 
 #include "../slices.h"
@@ -12,13 +14,14 @@ namespace sglite::json {
 // Characters of ASCII, and all others together.
 using CharacterSet = std::bitset<StringSlice::kBeyond + 1>;
 
-// Where characters lead: many of them to one base, from which many lead back to it. Bases that no
-// text as long as a token tells apart count as the same.
+// Behind a first character of `first`, texts of up to `most` characters of `loop` lead to places
+// that all characters of `loop` can follow, or, behind `most` of them, none if `hard`.
 struct Steady {
-    CharacterSet first;  // lead there
-    CharacterSet dead;   // lead nowhere
-    CharacterSet loop;   // lead back from there
-    CharacterSet ends;   // lead nowhere from there
+    CharacterSet first{};
+    CharacterSet loop{};
+    CharacterSet ends{};  // that can follow at none of these places
+    int32_t most = 0;
+    bool hard = false;
 };
 
 class Steadies {
@@ -26,21 +29,26 @@ class Steadies {
     // `barred`: bytes that no text holds.
     Steadies(Lexer& lexer, const std::bitset<256>& barred) : lexer_(lexer), barred_(barred) {}
 
-    // Null where too few characters lead to any one base.
+    // Null where few characters go on so.
     const Steady* find(BaseId from);
 
   private:
     static constexpr BaseId kMixed = -4;  // to several bases
+    // Per character where it leads, as far as texts as long as a token can tell, and a base itself.
     struct Leads {
-        std::array<BaseId, StringSlice::kBeyond + 1> to;
+        std::array<BaseId, StringSlice::kBeyond + 1> alike, to;
     };
+    bool is_worth_a_look(BaseId from);
     const Leads& leads(BaseId from);
+    CharacterSet followers(BaseId from);
+    bool goes_on(BaseId from, const CharacterSet& characters);
     BaseId beyond(BaseId from);
     bool follow(BaseId from, int low, int high, int more, BaseId& to);
+    void explore(BaseId from, Steady& found);
 
     Lexer& lexer_;
     const std::bitset<256>& barred_;
-    std::unordered_map<BaseId, Leads> leads_;
+    std::unordered_map<BaseId, std::unique_ptr<Leads>> leads_;
     std::unordered_map<BaseId, Steady> known_;
 };
 
