@@ -9,6 +9,8 @@ using text::kDeadText;
 using text::LangId;
 using text::TextState;
 
+constexpr int32_t kMostShared = 16;  // names of a plan of their own
+
 // Stages of a spelling. A spelling packs a stage, a count of digits or bytes, the value of the
 // digits so far, and the payload of a high surrogate that waits for its other half.
 enum Stage : int32_t {
@@ -175,8 +177,33 @@ BaseId Lexer::find_key_content(BaseId base, uint8_t byte) {
     high = static_cast<int32_t>(last - names);
     if (extra != kDeadText) extra = languages_.next(extra, byte);
     if (extra == kDeadText && plan.allowed[low] == plan.allowed[high]) return kDeadLex;
-    if (low == high) low = high = 0, depth = -1;
-    return add_base({low, high, depth + 1, extra}, number);
+    // Behind all names, plans make no difference.
+    if (low == high) return add_base({0, 0, 0, extra}, kNoNames);
+    if (high - low > kMostShared) return add_base({low, high, depth + 1, extra}, number);
+    return add_base({0, high - low, depth + 1, extra}, part_of(number, low, high));
+}
+
+// The plan of these names alone, which plans that agree on them share.
+int32_t Lexer::part_of(int32_t number, int32_t low, int32_t high) {
+    const KeyPlan& plan = *plans_[number];
+    if (high - low == static_cast<int32_t>(plan.names.size())) return number;
+    std::string key;
+    for (int32_t i = low; i < high; ++i) {
+        key += plan.is_allowed(i) ? '+' : '-';
+        key += std::to_string(plan.names[i].size());
+        key += ':';
+        key += plan.names[i];
+    }
+    const auto [place, fresh] = plan_parts_.try_emplace(std::move(key));
+    if (fresh) {
+        KeyPlan part;
+        part.names.assign(plan.names.begin() + low, plan.names.begin() + high);
+        for (int32_t i = low; i <= high; ++i) {
+            part.allowed.push_back(plan.allowed[i] - plan.allowed[low]);
+        }
+        place->second = add_plan(std::move(part));
+    }
+    return place->second;
 }
 
 // Steps of the spelling

@@ -36,7 +36,9 @@ class Lexer {
   public:
     // `writes_all`: whether no byte is barred from the languages.
     Lexer(text::Languages& languages, bool any_spelling, bool writes_all)
-        : languages_(languages), any_(any_spelling), writes_all_(writes_all) {}
+        : languages_(languages), any_(any_spelling), writes_all_(writes_all) {
+        add_plan({{}, {0}, text::kNoText});
+    }
 
     // The contents of a string, or the text of a number, for several languages at once ("lanes").
     // kDeadLex where all of them are empty.
@@ -71,6 +73,8 @@ class Lexer {
     };
     bool is_key(BaseId base) const { return bases_[base].plan >= 0; }
     Key key(BaseId base) const;
+    // The plan that `low` and `high` speak of: that of the object, or a part of it.
+    const KeyPlan& plan_of(BaseId base) const { return *plans_[bases_[base].plan]; }
     // The classes of the bytes that lead on from a base to the same place each; null: not known.
     const uint8_t* classes(BaseId base) const;
     // Of strings and numbers: the live lanes, each with its state.
@@ -90,6 +94,7 @@ class Lexer {
 
   private:
     static constexpr int32_t kUnknown = -3;
+    static constexpr int32_t kNoNames = 0;              // a plan
     static constexpr int32_t kBorder = 0, kNumber = 7;  // spellings without more to say
     struct Base {
         std::vector<int32_t> parts;  // lanes and TextStates in turn; of keys: the parts of Key
@@ -109,6 +114,7 @@ class Lexer {
     int32_t find_next(LexId lex, uint8_t byte);
     int32_t step(LexId lex, uint8_t byte);
     BaseId find_content(BaseId base, uint8_t byte);
+    int32_t part_of(int32_t plan, int32_t low, int32_t high);
     BaseId find_key_content(BaseId base, uint8_t byte);
     LexId at_character(BaseId base, uint32_t code);
     LexId read_raw(BaseId base, int32_t rest, uint8_t byte);
@@ -122,6 +128,7 @@ class Lexer {
     text::Languages& languages_;
     const bool any_, writes_all_;
     std::vector<std::unique_ptr<KeyPlan>> plans_;
+    std::unordered_map<std::string, int32_t> plan_parts_;
     std::vector<Base> bases_;
     std::vector<std::unique_ptr<State>> states_;
     std::unordered_map<std::vector<int32_t>, BaseId, NumbersHash> base_ids_;

@@ -386,10 +386,11 @@ bool JsonMachine::begin_key(Position& at) {
 
 // The chain of the key's content so far.
 int32_t JsonMachine::key_text(const Position& at) {
-    const Lexer::Key key = lexer_.key(lexer_.base(at.at[kState]));
+    const BaseId base = lexer_.base(at.at[kState]);
+    const Lexer::Key key = lexer_.key(base);
     if (key.low == key.high) return at.at[kText];
-    const KeyPlan& plan = lexer_.plan(objects_[at.at[kObject]].plan);
-    return keys_.add(0, std::string_view(plan.names[key.low]).substr(0, key.depth));
+    const std::vector<std::string>& names = lexer_.plan_of(base).names;
+    return keys_.add(0, std::string_view(names[key.low]).substr(0, key.depth));
 }
 
 bool JsonMachine::step_key(Position& at, uint8_t byte) {
