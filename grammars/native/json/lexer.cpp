@@ -128,25 +128,30 @@ BaseId Lexer::add_base(std::vector<int32_t> parts, int32_t plan) {
 LexId Lexer::add_state(BaseId base, int32_t spelling) {
     const uint64_t key = static_cast<uint64_t>(base) << 32 | static_cast<uint32_t>(spelling);
     const auto [place, fresh] = state_ids_.try_emplace(key, static_cast<LexId>(states_.size()));
-    if (fresh) {
-        states_.push_back(std::make_unique<State>(State{base, spelling, {}}));
-        states_.back()->next.fill(kUnknown);
-    }
+    if (fresh) states_.push_back({base, spelling});
     return place->second;
+}
+
+int32_t* Lexer::make_row() {
+    if (rows_left_ == 0) {
+        rows_left_ = std::clamp<size_t>(rows_made_, 4, 64);
+        rows_.push_back(std::make_unique_for_overwrite<int32_t[]>(256 * rows_left_));
+        rows_made_ += rows_left_;
+    }
+    int32_t* const row = rows_.back().get() + 256 * --rows_left_;
+    std::fill_n(row, 256, kUnknown);
+    return row;
 }
 
 // Steps of the content
 
 BaseId Lexer::next_content(BaseId base, uint8_t byte) {
-    if (!bases_[base].next) {
-        bases_[base].next = std::make_unique<std::array<int32_t, 256>>();
-        bases_[base].next->fill(kUnknown);
-    }
-    const int32_t known = (*bases_[base].next)[byte];
+    if (bases_[base].next == nullptr) bases_[base].next = make_row();
+    const int32_t known = bases_[base].next[byte];
     if (known != kUnknown) return known;
     const BaseId found =
         bases_[base].plan < 0 ? find_content(base, byte) : find_key_content(base, byte);
-    (*bases_[base].next)[byte] = found;
+    bases_[base].next[byte] = found;
     return found;
 }
 
@@ -210,13 +215,14 @@ int32_t Lexer::part_of(int32_t number, int32_t low, int32_t high) {
 
 int32_t Lexer::find_next(LexId lex, uint8_t byte) {
     const int32_t found = step(lex, byte);
-    states_[lex]->next[byte] = found;
+    if (states_[lex].next == nullptr) states_[lex].next = make_row();
+    states_[lex].next[byte] = found;
     return found;
 }
 
 int32_t Lexer::step(LexId lex, uint8_t byte) {
-    const BaseId base = states_[lex]->base;
-    const Spelling at = unpack(states_[lex]->spelling);
+    const BaseId base = states_[lex].base;
+    const Spelling at = unpack(states_[lex].spelling);
     switch (at.stage) {
         case kAtBorder:
             if (byte == '"') return accepted(base).empty() ? kDeadLex : kQuoted;
@@ -240,7 +246,7 @@ int32_t Lexer::step(LexId lex, uint8_t byte) {
             return to == kDeadLex ? kDeadLex : add_state(to, kNumber);
         }
         default:
-            return read_hex(base, states_[lex]->spelling, byte);
+            return read_hex(base, states_[lex].spelling, byte);
     }
 }
 
@@ -296,7 +302,7 @@ LexId Lexer::at_character(BaseId base, uint32_t code) {
 }
 
 int Lexer::content(LexId lex, uint8_t byte, char* out) const {
-    const Spelling at = unpack(states_[lex]->spelling);
+    const Spelling at = unpack(states_[lex].spelling);
     switch (at.stage) {
         case kAtBorder:
         case kInCharacter:
@@ -406,7 +412,7 @@ const std::vector<int32_t>& Lexer::accepted(BaseId base) {
 }
 
 bool Lexer::in_escape(LexId lex) const {
-    const int32_t stage = unpack(states_[lex]->spelling).stage;
+    const int32_t stage = unpack(states_[lex].spelling).stage;
     return stage >= kSlash && stage <= kLowHex;
 }
 
@@ -437,7 +443,7 @@ std::vector<Lexer::Ending> Lexer::endings(LexId lex) {
 // Only control characters may need an escape by code point; of all others, one will do.
 void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
     if (!in_escape(begun.lex)) return found.push_back(begun);
-    const Spelling at = unpack(states_[begun.lex]->spelling);
+    const Spelling at = unpack(states_[begun.lex].spelling);
     const bool at_unit = at.stage == kHex && at.value <= 1;
     for (int byte = 0x22; byte < 0x80; ++byte) {
         const int32_t to = next(begun.lex, static_cast<uint8_t>(byte));
@@ -452,9 +458,9 @@ void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
 }
 
 LexId Lexer::clipped(LexId lex) {
-    const BaseId base = states_[lex]->base;
+    const BaseId base = states_[lex].base;
     const BaseId to = clipped_base(base);
-    return to == base ? lex : add_state(to, states_[lex]->spelling);
+    return to == base ? lex : add_state(to, states_[lex].spelling);
 }
 
 BaseId Lexer::clipped_base(BaseId base) {
@@ -471,8 +477,8 @@ BaseId Lexer::clipped_base(BaseId base) {
 }
 
 size_t Lexer::memory() const {
-    return states_.size() * (sizeof(State) + 64) + bases_.size() * (sizeof(Base) + 1300) +
-           plans_.size() * 512;
+    return states_.size() * (sizeof(State) + 64) + bases_.size() * (sizeof(Base) + 200) +
+           rows_made_ * 1024 + plans_.size() * 512;
 }
 
 }  // namespace sglite::json

@@ -51,16 +51,16 @@ class Lexer {
 
     // Goes on by a byte as it is written.
     int32_t next(LexId lex, uint8_t byte) {
-        const int32_t known = states_[lex]->next[byte];
-        return known != kUnknown ? known : find_next(lex, byte);
+        const int32_t* const next = states_[lex].next;
+        return next != nullptr && next[byte] != kUnknown ? next[byte] : find_next(lex, byte);
     }
     // The decoded content that this step adds, up to four bytes; returns how many.
     int content(LexId lex, uint8_t byte, char* out) const;
 
     // Whether a string is between two characters, where the bases below are meant.
-    bool at_border(LexId lex) const { return states_[lex]->spelling == kBorder; }
+    bool at_border(LexId lex) const { return states_[lex].spelling == kBorder; }
     bool in_escape(LexId lex) const;
-    BaseId base(LexId lex) const { return states_[lex]->base; }
+    BaseId base(LexId lex) const { return states_[lex].base; }
     BaseId next_content(BaseId base, uint8_t byte);
     text::Reach reach(BaseId base);
     // The lanes whose language holds the content; of an accepted key: lane 0.
@@ -99,18 +99,19 @@ class Lexer {
     struct Base {
         std::vector<int32_t> parts;  // lanes and TextStates in turn; of keys: the parts of Key
         int32_t plan;                // of keys, else -1
-        std::unique_ptr<std::array<int32_t, 256>> next{};
+        int32_t* next = nullptr;     // per byte; made when first asked for
         std::unique_ptr<std::vector<int32_t>> accepted{};
     };
     struct State {
         BaseId base;
         int32_t spelling;
-        std::array<int32_t, 256> next;
+        int32_t* next = nullptr;
     };
 
     LexId begin(std::span<const text::LangId> lanes, int32_t spelling);
     BaseId add_base(std::vector<int32_t> parts, int32_t plan);
     LexId add_state(BaseId base, int32_t spelling);
+    int32_t* make_row();
     int32_t find_next(LexId lex, uint8_t byte);
     int32_t step(LexId lex, uint8_t byte);
     BaseId find_content(BaseId base, uint8_t byte);
@@ -130,7 +131,9 @@ class Lexer {
     std::vector<std::unique_ptr<KeyPlan>> plans_;
     std::unordered_map<std::string, int32_t> plan_parts_;
     std::vector<Base> bases_;
-    std::vector<std::unique_ptr<State>> states_;
+    std::vector<State> states_;
+    std::vector<std::unique_ptr<int32_t[]>> rows_;  // of several states each
+    size_t rows_left_ = 0, rows_made_ = 0;
     std::unordered_map<std::vector<int32_t>, BaseId, NumbersHash> base_ids_;
     std::unordered_map<uint64_t, LexId> state_ids_;
 };
