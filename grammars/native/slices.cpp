@@ -140,12 +140,14 @@ void find_levels(Slice& slice, size_t words) {
     slice.inside.assign(words, 0);
     slice.counts = {0};
     slice.levels = {slice.inside};
+    slice.sizes = {0};
     for (size_t i = 0; i < ids.size(); ++i) {
         slice.inside[ids[i] >> 5] |= 1u << (ids[i] & 31);
         const uint16_t count = slice.characters[ids[i]];
         if (i + 1 < ids.size() && slice.characters[ids[i + 1]] == count) continue;
         slice.counts.push_back(count);
         slice.levels.push_back(slice.inside);
+        slice.sizes.push_back(static_cast<int32_t>(i + 1));
         slice.most = count;
     }
 }
@@ -312,9 +314,9 @@ void walk_free(const Vocabulary& vocabulary, const FreeText& text, Found found) 
 
 }  // namespace
 
-std::span<const uint32_t> Slice::at_most(int64_t count) const {
+size_t Slice::level(int64_t count) const {
     const auto above = std::ranges::upper_bound(counts, count);
-    return levels[std::max<int64_t>(above - counts.begin() - 1, 0)];
+    return static_cast<size_t>(std::max<int64_t>(above - counts.begin() - 1, 0));
 }
 
 size_t Slice::memory() const {

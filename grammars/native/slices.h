@@ -25,13 +25,17 @@ struct Slice {
     std::vector<int32_t> unfinished{};   // ids that end within a character
 
     // Bits [mask_words] of the tokens inside that begin at most `count` characters.
-    std::span<const uint32_t> at_most(int64_t count) const;
+    std::span<const uint32_t> at_most(int64_t count) const { return levels[level(count)]; }
+    int32_t count_at_most(int64_t count) const { return sizes[level(count)]; }
+    int32_t count() const { return sizes.back(); }
 
     size_t memory() const;
+    size_t level(int64_t count) const;
 
     // levels[i] holds the bits up to counts[i], which ascend from 0.
     std::vector<int32_t> counts{};
     std::vector<std::vector<uint32_t>> levels{};
+    std::vector<int32_t> sizes{};  // how many ids there are in each
 };
 
 // The tokens inside of a string that hold some character, as bits or, where they are few, as ids.

@@ -253,14 +253,12 @@ bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
     if (steady == nullptr) return false;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const CharacterSet strange = ~steady->loop, onward = strange & ~steady->ends;
-    // Of too many characters: the first one is none of those that are counted.
-    const auto known = slice.at_most(int64_t{1} + steady->most);
-    int32_t looks = 0;
-    if (!steady->hard && steady->most < slice.most) {
-        for (size_t i = 0; i < known.size(); ++i) {
-            looks += std::popcount(slice.inside[i] & ~known[i]);
-        }
-    }
+    const CharacterSet plain = steady->first & steady->loop;
+    // Of more characters than are counted; the first one is none of those.
+    const int64_t most = int64_t{1} + steady->most;
+    const auto known = slice.at_most(most);
+    const bool soft = !steady->hard && most < slice.most;
+    int32_t looks = soft ? slice.count() - slice.count_at_most(most) : 0;
     for (size_t c = 0; c < onward.size(); ++c) looks += onward[c] ? slice.holding[c].count : 0;
     if (looks > kMostLooks) return false;
 
@@ -288,7 +286,7 @@ bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
         }
     };
     for (const int32_t id : slice.slashed) look_at(id);
-    if (!steady->hard && steady->most < slice.most) {
+    if (soft) {
         for (size_t i = 0; i < known.size(); ++i) look_at_all(i, slice.inside[i] & ~known[i]);
     }
     for (size_t c = 0; c < onward.size(); ++c) {
@@ -301,7 +299,7 @@ bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
     for (int byte = 0x20; byte < 256; ++byte) {
         const size_t c = std::min<size_t>(byte, StringSlice::kBeyond);
         const uint32_t node = trie.begin(static_cast<uint8_t>(byte));
-        if (steady->first[c] || node == 0 || byte == '"' || byte == '\\') continue;
+        if (plain[c] || node == 0 || byte == '"' || byte == '\\') continue;
         for (const int32_t id : trie.below(node)) clear_bit(mask.bits, id);
         const LexId to = lexer_.next(from, static_cast<uint8_t>(byte));
         if (to < 0) continue;
