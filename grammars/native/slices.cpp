@@ -140,12 +140,14 @@ void find_levels(Slice& slice, size_t words) {
     slice.inside.assign(words, 0);
     slice.counts = {0};
     slice.levels = {slice.inside};
+    slice.sizes = {0};
     for (size_t i = 0; i < ids.size(); ++i) {
         slice.inside[ids[i] >> 5] |= 1u << (ids[i] & 31);
         const uint16_t count = slice.characters[ids[i]];
         if (i + 1 < ids.size() && slice.characters[ids[i + 1]] == count) continue;
         slice.counts.push_back(count);
         slice.levels.push_back(slice.inside);
+        slice.sizes.push_back(static_cast<int32_t>(i + 1));
         slice.most = count;
     }
 }
@@ -226,6 +228,29 @@ bool holds_key(std::string_view tail) {
     return quote != tail.npos && tail.find('"', quote + 1) != tail.npos;
 }
 
+void find_holders(StringSlice& slice, const Vocabulary& vocabulary) {
+    for (size_t id = 0; id < slice.characters.size(); ++id) {
+        if (slice.characters[id] == Slice::kOutside) continue;
+        const std::string& token = vocabulary.bytes(static_cast<int32_t>(id));
+        if (token.find('\\') != token.npos) {
+            slice.slashed.push_back(static_cast<int32_t>(id));
+            continue;
+        }
+        for (const char c : token) {
+            Holding& all = slice.holding[std::min<size_t>(static_cast<uint8_t>(c), 128)];
+            if (!all.ids.empty() && all.ids.back() == static_cast<int32_t>(id)) continue;
+            all.ids.push_back(static_cast<int32_t>(id));
+        }
+    }
+    for (Holding& all : slice.holding) {
+        all.count = static_cast<int32_t>(all.ids.size());
+        if (all.ids.size() < slice.inside.size() / 2) continue;
+        all.bits.assign(slice.inside.size(), 0);
+        for (const int32_t id : all.ids) all.bits[id >> 5] |= 1u << (id & 31);
+        all.ids = std::vector<int32_t>();
+    }
+}
+
 struct Closer {
     std::string content;
     std::string_view tail;
@@ -289,9 +314,9 @@ void walk_free(const Vocabulary& vocabulary, const FreeText& text, Found found) 
 
 }  // namespace
 
-std::span<const uint32_t> Slice::at_most(int64_t count) const {
+size_t Slice::level(int64_t count) const {
     const auto above = std::ranges::upper_bound(counts, count);
-    return levels[std::max<int64_t>(above - counts.begin() - 1, 0)];
+    return static_cast<size_t>(std::max<int64_t>(above - counts.begin() - 1, 0));
 }
 
 size_t Slice::memory() const {
@@ -299,7 +324,9 @@ size_t Slice::memory() const {
 }
 
 size_t StringSlice::memory() const {
-    return Slice::memory() + contents.memory() + tails.memory() + by_content.size() * 8 +
+    size_t held = slashed.size() * 4;
+    for (const Holding& all : holding) held += (all.bits.size() + all.ids.capacity()) * 4;
+    return held + Slice::memory() + contents.memory() + tails.memory() + by_content.size() * 8 +
            by_tail.size() * 4 + (first_closing.size() + first_id.size()) * 4;
 }
 
@@ -334,6 +361,8 @@ StringSlice make_string_slice(const Vocabulary& vocabulary, bool any_spelling) {
         closers.push_back({decode(token.substr(0, at.length)), token.substr(at.length + 1), id});
     });
     find_levels(slice, vocabulary.mask_words());
+    find_holders(slice, vocabulary);
+    slice.slashed.insert(slice.slashed.end(), slice.escaped.begin(), slice.escaped.end());
     find_closings(slice, closers);
     return slice;
 }

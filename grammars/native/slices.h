@@ -4,6 +4,7 @@
 // counts as one that stays inside if bytes of the vocabulary can finish the character.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,13 +25,24 @@ struct Slice {
     std::vector<int32_t> unfinished{};   // ids that end within a character
 
     // Bits [mask_words] of the tokens inside that begin at most `count` characters.
-    std::span<const uint32_t> at_most(int64_t count) const;
+    std::span<const uint32_t> at_most(int64_t count) const { return levels[level(count)]; }
+    int32_t count_at_most(int64_t count) const { return sizes[level(count)]; }
+    int32_t count() const { return sizes.back(); }
 
     size_t memory() const;
+    size_t level(int64_t count) const;
 
     // levels[i] holds the bits up to counts[i], which ascend from 0.
     std::vector<int32_t> counts{};
     std::vector<std::vector<uint32_t>> levels{};
+    std::vector<int32_t> sizes{};  // how many ids there are in each
+};
+
+// The tokens inside of a string that hold some character, as bits or, where they are few, as ids.
+struct Holding {
+    int32_t count = 0;
+    std::vector<uint32_t> bits{};
+    std::vector<int32_t> ids{};
 };
 
 // The inside of a JSON string. Beside the tokens that stay there, those that close it: tokens of
@@ -38,6 +50,11 @@ struct Slice {
 struct StringSlice : Slice {
     // Ids that may stay inside, by escapes of code points; they are in no other part of this.
     std::vector<int32_t> escaped{};
+    // Ids that may stay inside and hold a backslash, those of `escaped` among them; and of all
+    // others, who holds which character of ASCII, or, the last one, any character beyond.
+    std::vector<int32_t> slashed{};
+    static constexpr size_t kBeyond = 128;
+    std::array<Holding, kBeyond + 1> holding{};
 
     struct Closing {
         int32_t tail;  // number of the tail

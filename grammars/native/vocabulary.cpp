@@ -37,6 +37,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::vector<int32_
         if (tokens_[id].size() == 1) single_[static_cast<uint8_t>(tokens_[id][0])] = true;
     }
     build_trie();
+    structure_ = make_structure(*this);
     text_ = make_text_slice(*this);
     strings_[0] = make_string_slice(*this, false);
     strings_[1] = make_string_slice(*this, true);
@@ -52,8 +53,8 @@ void Vocabulary::build_trie() {
 }
 
 size_t Vocabulary::memory() const {
-    size_t total = sizeof *this + trie_.memory() + text_.memory() + strings_[0].memory() +
-                   strings_[1].memory() + text_mask_.size() * 4;
+    size_t total = sizeof *this + trie_.memory() + structure_.memory() + text_.memory() +
+                   strings_[0].memory() + strings_[1].memory() + text_mask_.size() * 4;
     for (const std::string& token : tokens_) {
         total += sizeof token + (token.capacity() > 15 ? token.capacity() + 1 : 0);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "slices.h"
+#include "structure.h"
 #include "trie.h"
 
 namespace sglite {
@@ -34,6 +35,8 @@ class Vocabulary {
     bool is_unwritable(uint8_t value) const { return !written_[value]; }
     // Of the text ids alone: ids with bytes that are neither special nor end-of-sequence.
     const Trie& trie() const { return trie_; }
+    // What can stand outside of JSON strings.
+    const Structure& structure() const { return structure_; }
     // The inside of JSON strings, in the spelling of json.dumps(ensure_ascii=False) or in any.
     const StringSlice& string_slice(bool any_spelling) const { return strings_[any_spelling]; }
     // Plain UTF-8.
@@ -57,6 +60,7 @@ class Vocabulary {
     bool single_[256] = {};
     bool written_[256] = {};
     Trie trie_;
+    Structure structure_;
     StringSlice strings_[2];
     Slice text_;
 };

@@ -137,7 +137,8 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, const std::string& t
                                  int32_t frame) {
     const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
-    const std::string begun = key.low == key.high ? text : plan.names[key.low].substr(0, key.depth);
+    const KeyPlan& near = lexer_.plan_of(lexer_.base(lex));
+    const std::string begun = key.low == key.high ? text : near.names[key.low].substr(0, key.depth);
     int32_t best = kUnreachable;
     if (lexer_.in_escape(lex)) {
         for (const auto& [then, taken, content] : lexer_.endings(lex)) {
@@ -148,8 +149,8 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, const std::string& t
     }
     const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;  // `": `
     for (int32_t i = key.low; i < key.high; ++i) {
-        if (!plan.is_allowed(i)) continue;
-        const std::string_view name = plan.names[i];
+        if (!near.is_allowed(i)) continue;
+        const std::string_view name = near.names[i];
         const int32_t member = member_frame(object, keys_.add(0, name), frame);
         best = std::min(best, add_cost(spell(name.substr(key.depth)), cost_of_value(member)));
     }
@@ -244,11 +245,12 @@ JsonMachine::Span JsonMachine::costs_inside(const Position& at) {
     const Lexer::Key key = lexer_.key(base);
     const int32_t object = at.at[kObject], frame = at.at[kFrame];
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+    const KeyPlan& near = lexer_.plan_of(base);
     if (objects_[object].scarce || key.extra == text::kDeadText) return unknown;
     const std::vector<int32_t>& below = known(frame).below;
     Span span{kUnreachable, 0};
     const std::string begun =
-        key.low == key.high ? keys_.text(at.at[kText]) : plan.names[key.low].substr(0, key.depth);
+        key.low == key.high ? keys_.text(at.at[kText]) : near.names[key.low].substr(0, key.depth);
     for (const KeyKind& kind : objects_.kinds_of_keys(object)) {
         const text::TextState state = state_behind(kind.keys, begun);
         if (state == text::kDeadText) continue;
@@ -259,10 +261,10 @@ JsonMachine::Span JsonMachine::costs_inside(const Position& at) {
     // Where the nearest keys are used already, each of them takes one more character.
     span.most = add_cost(span.most, static_cast<int32_t>(plan.names.size()));
     for (int32_t i = key.low; i < key.high; ++i) {
-        if (!plan.is_allowed(i)) continue;
-        const int32_t member = member_frame(object, keys_.add(0, plan.names[i]), frame);
+        if (!near.is_allowed(i)) continue;
+        const int32_t member = member_frame(object, keys_.add(0, near.names[i]), frame);
         const int32_t rest = cost_of_value(member);
-        const auto letters = static_cast<int32_t>(written(plan.names[i]).size());
+        const auto letters = static_cast<int32_t>(written(near.names[i]).size());
         span.least = std::min(span.least, rest);
         span.most = std::max(span.most, add_cost(letters, rest));
     }

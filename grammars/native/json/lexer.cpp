@@ -101,18 +101,6 @@ LexId Lexer::begin(std::span<const LangId> lanes, int32_t spelling) {
     return add_state(add_base(std::move(parts), -1), spelling);
 }
 
-int32_t Lexer::add_plan(KeyPlan plan) {
-    plans_.push_back(std::make_unique<KeyPlan>(std::move(plan)));
-    return static_cast<int32_t>(plans_.size() - 1);
-}
-
-LexId Lexer::begin_key(int32_t plan) {
-    const auto names = static_cast<int32_t>(plans_[plan]->names.size());
-    const TextState extra = languages_.start(plans_[plan]->extra);
-    if (extra == kDeadText && plans_[plan]->allowed.back() == 0) return kDeadLex;
-    return add_state(add_base({0, names, 0, extra}, plan), kBorder);
-}
-
 BaseId Lexer::add_base(std::vector<int32_t> parts, int32_t plan) {
     parts.push_back(plan);
     const auto [place, fresh] = base_ids_.try_emplace(parts, static_cast<BaseId>(bases_.size()));
@@ -126,25 +114,30 @@ BaseId Lexer::add_base(std::vector<int32_t> parts, int32_t plan) {
 LexId Lexer::add_state(BaseId base, int32_t spelling) {
     const uint64_t key = static_cast<uint64_t>(base) << 32 | static_cast<uint32_t>(spelling);
     const auto [place, fresh] = state_ids_.try_emplace(key, static_cast<LexId>(states_.size()));
-    if (fresh) {
-        states_.push_back(std::make_unique<State>(State{base, spelling, {}}));
-        states_.back()->next.fill(kUnknown);
-    }
+    if (fresh) states_.push_back({base, spelling});
     return place->second;
+}
+
+int32_t* Lexer::make_row() {
+    if (rows_left_ == 0) {
+        rows_left_ = std::clamp<size_t>(rows_made_, 4, 64);
+        rows_.push_back(std::make_unique_for_overwrite<int32_t[]>(256 * rows_left_));
+        rows_made_ += rows_left_;
+    }
+    int32_t* const row = rows_.back().get() + 256 * --rows_left_;
+    std::fill_n(row, 256, kUnknown);
+    return row;
 }
 
 // Steps of the content
 
 BaseId Lexer::next_content(BaseId base, uint8_t byte) {
-    if (!bases_[base].next) {
-        bases_[base].next = std::make_unique<std::array<int32_t, 256>>();
-        bases_[base].next->fill(kUnknown);
-    }
-    const int32_t known = (*bases_[base].next)[byte];
+    if (bases_[base].next == nullptr) bases_[base].next = make_row();
+    const int32_t known = bases_[base].next[byte];
     if (known != kUnknown) return known;
     const BaseId found =
         bases_[base].plan < 0 ? find_content(base, byte) : find_key_content(base, byte);
-    (*bases_[base].next)[byte] = found;
+    bases_[base].next[byte] = found;
     return found;
 }
 
@@ -159,37 +152,18 @@ BaseId Lexer::find_content(BaseId base, uint8_t byte) {
     return parts.empty() ? kDeadLex : add_base(std::move(parts), -1);
 }
 
-BaseId Lexer::find_key_content(BaseId base, uint8_t byte) {
-    const int32_t number = bases_[base].plan;
-    const KeyPlan& plan = *plans_[number];
-    auto [low, high, depth, extra] = key(base);
-    const auto at = [&](const std::string& name) {
-        return static_cast<int>(name.size()) <= depth ? -1 : static_cast<uint8_t>(name[depth]);
-    };
-    const auto names = plan.names.begin();
-    const auto first = std::lower_bound(names + low, names + high, byte,
-                                        [&](const std::string& n, int b) { return at(n) < b; });
-    const auto last = std::upper_bound(first, names + high, byte,
-                                       [&](int b, const std::string& n) { return b < at(n); });
-    low = static_cast<int32_t>(first - names);
-    high = static_cast<int32_t>(last - names);
-    if (extra != kDeadText) extra = languages_.next(extra, byte);
-    if (extra == kDeadText && plan.allowed[low] == plan.allowed[high]) return kDeadLex;
-    if (low == high) low = high = 0, depth = -1;
-    return add_base({low, high, depth + 1, extra}, number);
-}
-
 // Steps of the spelling
 
 int32_t Lexer::find_next(LexId lex, uint8_t byte) {
     const int32_t found = step(lex, byte);
-    states_[lex]->next[byte] = found;
+    if (states_[lex].next == nullptr) states_[lex].next = make_row();
+    states_[lex].next[byte] = found;
     return found;
 }
 
 int32_t Lexer::step(LexId lex, uint8_t byte) {
-    const BaseId base = states_[lex]->base;
-    const Spelling at = unpack(states_[lex]->spelling);
+    const BaseId base = states_[lex].base;
+    const Spelling at = unpack(states_[lex].spelling);
     switch (at.stage) {
         case kAtBorder:
             if (byte == '"') return accepted(base).empty() ? kDeadLex : kQuoted;
@@ -213,7 +187,7 @@ int32_t Lexer::step(LexId lex, uint8_t byte) {
             return to == kDeadLex ? kDeadLex : add_state(to, kNumber);
         }
         default:
-            return read_hex(base, states_[lex]->spelling, byte);
+            return read_hex(base, states_[lex].spelling, byte);
     }
 }
 
@@ -269,7 +243,7 @@ LexId Lexer::at_character(BaseId base, uint32_t code) {
 }
 
 int Lexer::content(LexId lex, uint8_t byte, char* out) const {
-    const Spelling at = unpack(states_[lex]->spelling);
+    const Spelling at = unpack(states_[lex].spelling);
     switch (at.stage) {
         case kAtBorder:
         case kInCharacter:
@@ -379,13 +353,14 @@ const std::vector<int32_t>& Lexer::accepted(BaseId base) {
 }
 
 bool Lexer::in_escape(LexId lex) const {
-    const int32_t stage = unpack(states_[lex]->spelling).stage;
+    const int32_t stage = unpack(states_[lex].spelling).stage;
     return stage >= kSlash && stage <= kLowHex;
 }
 
-Lexer::Key Lexer::key(BaseId base) const {
+const uint8_t* Lexer::classes(BaseId base) const {
     const std::vector<int32_t>& parts = bases_[base].parts;
-    return {parts[0], parts[1], parts[2], parts[3]};
+    const bool alone = is_key(base) ? parts[0] == parts[1] : parts.size() == 2;
+    return alone ? languages_.classes(parts.back()) : nullptr;
 }
 
 std::vector<std::pair<int32_t, TextState>> Lexer::lanes(BaseId base) const {
@@ -404,7 +379,7 @@ std::vector<Lexer::Ending> Lexer::endings(LexId lex) {
 // Only control characters may need an escape by code point; of all others, one will do.
 void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
     if (!in_escape(begun.lex)) return found.push_back(begun);
-    const Spelling at = unpack(states_[begun.lex]->spelling);
+    const Spelling at = unpack(states_[begun.lex].spelling);
     const bool at_unit = at.stage == kHex && at.value <= 1;
     for (int byte = 0x22; byte < 0x80; ++byte) {
         const int32_t to = next(begun.lex, static_cast<uint8_t>(byte));
@@ -419,7 +394,12 @@ void Lexer::find_endings(const Ending& begun, std::vector<Ending>& found) {
 }
 
 LexId Lexer::clipped(LexId lex) {
-    const BaseId base = states_[lex]->base;
+    const BaseId base = states_[lex].base;
+    const BaseId to = clipped_base(base);
+    return to == base ? lex : add_state(to, states_[lex].spelling);
+}
+
+BaseId Lexer::clipped_base(BaseId base) {
     std::vector<int32_t> parts = bases_[base].parts;
     const int32_t plan = bases_[base].plan;
     bool changed = false;
@@ -429,12 +409,12 @@ LexId Lexer::clipped(LexId lex) {
         changed = changed || to != parts[i];
         parts[i] = to;
     }
-    return changed ? add_state(add_base(std::move(parts), plan), states_[lex]->spelling) : lex;
+    return changed ? add_base(std::move(parts), plan) : base;
 }
 
 size_t Lexer::memory() const {
-    return states_.size() * (sizeof(State) + 64) + bases_.size() * (sizeof(Base) + 1300) +
-           plans_.size() * 512;
+    return states_.size() * (sizeof(State) + 64) + bases_.size() * (sizeof(Base) + 200) +
+           rows_made_ * 1024 + plans_.size() * 512;
 }
 
 }  // namespace sglite::json

@@ -8,7 +8,6 @@
 namespace sglite::json {
 namespace {
 
-constexpr int32_t kMostSpaces = 32;  // white space in a row, under "flexible"
 constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
@@ -83,6 +82,7 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       languages_(std::make_unique<text::Languages>(options_for(*vocabulary_, barred_))),
       goals_(std::move(schema), *languages_, style),
       lexer_(*languages_, style.any_spelling, barred_.none()),
+      steadies_(lexer_, barred_),
       prices_(std::make_unique<Prices>(*this)),
       objects_(goals_, *languages_, lexer_, *prices_, style.declared_order),
       arrays_(goals_, *prices_) {
@@ -386,10 +386,11 @@ bool JsonMachine::begin_key(Position& at) {
 
 // The chain of the key's content so far.
 int32_t JsonMachine::key_text(const Position& at) {
-    const Lexer::Key key = lexer_.key(lexer_.base(at.at[kState]));
+    const BaseId base = lexer_.base(at.at[kState]);
+    const Lexer::Key key = lexer_.key(base);
     if (key.low == key.high) return at.at[kText];
-    const KeyPlan& plan = lexer_.plan(objects_[at.at[kObject]].plan);
-    return keys_.add(0, std::string_view(plan.names[key.low]).substr(0, key.depth));
+    const std::vector<std::string>& names = lexer_.plan_of(base).names;
+    return keys_.add(0, std::string_view(names[key.low]).substr(0, key.depth));
 }
 
 bool JsonMachine::step_key(Position& at, uint8_t byte) {

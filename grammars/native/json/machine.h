@@ -19,6 +19,7 @@
 #include "goals.h"
 #include "lexer.h"
 #include "pools.h"
+#include "steady.h"
 
 namespace sglite::json {
 
@@ -85,6 +86,7 @@ class JsonMachine final : public Machine {
         int32_t object = kUnset, array = kUnset;
     };
     static constexpr int32_t kUnset = -3;
+    static constexpr int32_t kMostSpaces = 32;  // white space in a row, under "flexible"
     static const std::array<std::array<bool, 256>, kDone + 1> kFollows;
 
     class Prices;
@@ -133,6 +135,8 @@ class JsonMachine final : public Machine {
     int32_t spell(std::string_view text);
 
     // Masks
+    bool fill_steady(const Position& at, Mask& mask);
+    void walk_signs(const Position& at, const Trie& trie, Mask& mask);
     void walk_text(const Position& at, Mask& mask, int32_t budget);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
@@ -149,6 +153,7 @@ class JsonMachine final : public Machine {
     std::unique_ptr<text::Languages> languages_;
     Goals goals_;
     Lexer lexer_;
+    Steadies steadies_;
     std::unique_ptr<Prices> prices_;
     Objects objects_;
     Arrays arrays_;

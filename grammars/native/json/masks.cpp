@@ -1,6 +1,7 @@
 // The token masks of the JSON machine. Inside of strings of free content most of a mask is known
 // beforehand; only tokens that close the string are looked at.
 #include <algorithm>
+#include <bit>
 
 #include "../walk.h"
 #include "machine.h"
@@ -10,7 +11,10 @@ namespace {
 
 constexpr int32_t kUnfinished = 12;  // bytes that a begun character may lack
 
+constexpr int32_t kMostLooks = 4000;  // at single tokens; more are walked
+
 void set_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] |= 1u << (id & 31); }
+void clear_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] &= ~(1u << (id & 31)); }
 
 }  // namespace
 
@@ -30,8 +34,26 @@ void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
     if (fill_string(at, mask, kUnreachable)) return;
     const int32_t place = place_of(at);
-    if (place == kString || place == kKey) return walk_text(at, mask, kUnreachable);
-    const Trie& trie = vocabulary_->trie();
+    if (place == kString || place == kKey) {
+        if (!fill_steady(at, mask)) walk_text(at, mask, kUnreachable);
+        return;
+    }
+    if (place == kLiteral) return walk_signs(at, vocabulary_->trie(), mask);
+    const Structure& structure = vocabulary_->structure();
+    if (style_.whitespace != Style::Whitespace::kFlexible) {
+        return walk_signs(at, structure.all, mask);
+    }
+    walk_signs(at, structure.signs, mask);
+    Position spaced = at;
+    if (!step(spaced, ' ')) return;
+    const auto room = static_cast<size_t>(1 + kMostSpaces - spaces_of(spaced));
+    for (const auto& [length, id] : structure.spaces) {
+        if (length > room) break;
+        set_bit(mask.bits, id);
+    }
+}
+
+void JsonMachine::walk_signs(const Position& at, const Trie& trie, Mask& mask) {
     walk(
         trie, 0, at, [this](Position& p, uint8_t byte) { return step(p, byte); },
         [&](uint32_t node, const Position&) {
@@ -219,6 +241,78 @@ bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
         mask.highest = std::max(mask.highest, then);
     }
     add_closings(at, slice, mask, budget);
+    return true;
+}
+
+// The same for strings whose characters mostly lead to one place again. Tokens of nothing but such
+// characters are known; those with others are looked at.
+bool JsonMachine::fill_steady(const Position& at, Mask& mask) {
+    const LexId from = at.at[kState];
+    if (!lexer_.at_border(from)) return false;
+    const Steady* const steady = steadies_.find(lexer_.base(from));
+    if (steady == nullptr) return false;
+    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+    const CharacterSet strange = ~steady->loop, onward = strange & ~steady->ends;
+    const CharacterSet plain = steady->first & steady->loop;
+    // Of more characters than are counted; the first one is none of those.
+    const int64_t most = int64_t{1} + steady->most;
+    const auto known = slice.at_most(most);
+    const bool soft = !steady->hard && most < slice.most;
+    int32_t looks = soft ? slice.count() - slice.count_at_most(most) : 0;
+    for (size_t c = 0; c < onward.size(); ++c) looks += onward[c] ? slice.holding[c].count : 0;
+    if (looks > kMostLooks) return false;
+
+    std::ranges::copy(known, mask.bits.begin());
+    for (size_t c = 0; c < strange.size(); ++c) {
+        if (!strange[c]) continue;
+        const Holding& holding = slice.holding[c];
+        for (size_t i = 0; i < holding.bits.size(); ++i) mask.bits[i] &= ~holding.bits[i];
+        for (const int32_t id : holding.ids) clear_bit(mask.bits, id);
+    }
+    const auto stays = [&](int32_t id) {
+        LexId lex = from;
+        for (const char c : vocabulary_->bytes(id)) {
+            lex = lexer_.next(lex, static_cast<uint8_t>(c));
+            if (lex < 0) return false;
+        }
+        return true;
+    };
+    const auto look_at = [&](int32_t id) {
+        stays(id) ? set_bit(mask.bits, id) : clear_bit(mask.bits, id);
+    };
+    const auto look_at_all = [&](size_t word, uint32_t bits) {
+        for (; bits != 0; bits &= bits - 1) {
+            look_at(static_cast<int32_t>(32 * word) + std::countr_zero(bits));
+        }
+    };
+    for (const int32_t id : slice.slashed) look_at(id);
+    if (soft) {
+        for (size_t i = 0; i < known.size(); ++i) look_at_all(i, slice.inside[i] & ~known[i]);
+    }
+    for (size_t c = 0; c < onward.size(); ++c) {
+        if (!onward[c]) continue;
+        const Holding& holding = slice.holding[c];
+        for (const int32_t id : holding.ids) look_at(id);
+        for (size_t i = 0; i < holding.bits.size(); ++i) look_at_all(i, holding.bits[i]);
+    }
+    const Trie& trie = vocabulary_->trie();
+    for (int byte = 0x20; byte < 256; ++byte) {
+        const size_t c = std::min<size_t>(byte, StringSlice::kBeyond);
+        const uint32_t node = trie.begin(static_cast<uint8_t>(byte));
+        if (plain[c] || node == 0 || byte == '"' || byte == '\\') continue;
+        for (const int32_t id : trie.below(node)) clear_bit(mask.bits, id);
+        const LexId to = lexer_.next(from, static_cast<uint8_t>(byte));
+        if (to < 0) continue;
+        set_bits(trie, node, mask.bits.data());
+        walk(
+            trie, node, to,
+            [this](LexId& lex, uint8_t value) { return (lex = lexer_.next(lex, value)) >= 0; },
+            [&](uint32_t inner, LexId) {
+                set_bits(trie, inner, mask.bits.data());
+                return true;
+            });
+    }
+    add_closings(at, slice, mask, kUnreachable);
     return true;
 }
 

@@ -144,6 +144,10 @@ Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }
 
 TextState Languages::clipped(TextState state) { return inside_->pool.clipped(state); }
 
+const uint8_t* Languages::classes(TextState state) const {
+    return inside_->pool.classes(state).of.data();
+}
+
 bool Languages::allows(TextState state, uint32_t low, uint32_t high) {
     Pool& pool = inside_->pool;
     return state >= 0 && low <= high && pool.allows(state, pool.spelled().before({{low, high}}));

@@ -93,6 +93,8 @@ class Languages {
     Reach reach(TextState state);
     // A state with the same next steps for texts of up to longest_token bytes.
     TextState clipped(TextState state);
+    // Per byte a class; those of one class lead to the same state.
+    const uint8_t* classes(TextState state) const;
     // Whether a character of [low, high] can follow.
     bool allows(TextState state, uint32_t low, uint32_t high);
 
