@@ -14,7 +14,7 @@ from sglite.options import DEFAULT_MAX_TOKENS, GREEDY, Sampling
 if TYPE_CHECKING:
     from sglite.grammars.compose import Part
 
-PieceKind = Literal["user", "template", "special"]
+PieceKind = Literal["user", "template", "special", "ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,13 @@ class Piece:
 
     `user`: text of the program or its arguments; never becomes special ids and may be healed.
     `template`: a fragment of the model's chat template; special tokens in it are parsed, and it is
-    never healed. `special`: the text of exactly one special token, asked for by the user.
+    never healed. `special`: the text of exactly one special token, asked for by the user. `ids`:
+    these ids as they are, of text that an engine has generated before; `text` is only shown.
     """
 
     text: str
     kind: PieceKind = "user"
+    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,11 @@ class Gen:
 
     `key` is the 64-bit randomness key of the hole: (seed, row, branch path, variable, occurrence)
     hashed by the language; the engine adds the token index. `until` texts are expected to follow
-    the value, `stop` texts and `stop_ids` end it; none of them is part of the value or the state.
+    the value, `stop` texts, matches of `stop_regex` and `stop_ids` end it; none of them is part of
+    the value or the state. Before `min_tokens` the hole does not end as long as it can go on.
+    `logit_bias` is added to the logits of ids before anything else; -inf forbids an id.
+    `top_logprobs`: so many of the most probable outcomes are kept for each position. `hidden`: the
+    ids leave the state when the hole has ended.
     """
 
     name: str
@@ -70,19 +76,34 @@ class Gen:
     stop_ids: tuple[int, ...] = ()
     until: tuple[str, ...] = ()
     ignore_eos: bool = False
+    min_tokens: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    stop_regex: tuple[str, ...] = ()
+    top_logprobs: int = 0
+    hidden: bool = False
+
+
+SelectMethod = Literal["prob", "mean", "greedy", "pmi"]
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
     """A hole that picks one of `choices` and keeps the distribution over all of them.
 
-    Of `sampling` only the temperature counts: the choices are few, and none is cut away.
+    Of `sampling` only the temperature counts: the choices are few, and none is cut away. `method`:
+    what a choice scores. `prob`: its total log probability; where one choice begins another, times
+    that of not going on, or, with `until`, of one of these texts coming next. `mean`: the mean log
+    probability of its tokens. `greedy`: token by token, the most probable way through the trie.
+    `pmi`: log probability less that of the choice alone, without the prompt.
     """
 
     name: str
     choices: tuple[str, ...]
     key: int = 0
     sampling: Sampling = GREEDY
+    method: SelectMethod = "prob"
+    until: tuple[str, ...] = ()
+    hidden: bool = False
 
 
 Hole = Gen | Select
@@ -133,8 +154,11 @@ class HoleResult:
     `until` was drawn, "length" after max_tokens, "context" where the context is full, "select" for
     a choice. logprobs: natural-log probability of each id under the distribution it was drawn from
     (masked, before temperature), 0.0 for a forced id. distribution: for select, choice ->
-    probability, in the order of the choices, summing to 1. stop: the stop or until text that ended
-    it. times: time.monotonic() seconds.
+    probability, in the order of the choices, summing to 1. scores: for select, choice -> what its
+    method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
+    top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
+    probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
+    before the hole that became part of `ids`. times: time.monotonic() seconds.
     """
 
     name: str
@@ -144,6 +168,9 @@ class HoleResult:
     logprobs: tuple[float, ...] = ()
     stop: str | None = None
     distribution: dict[str, float] | None = None
+    scores: dict[str, float] | None = None
+    top_logprobs: tuple[dict[int, float], ...] = ()
+    healed: str = ""
     usage: Usage = field(default_factory=Usage)
     started_at: float = 0.0
     first_token_at: float = 0.0

@@ -17,12 +17,18 @@ class Sampling:
     """How one token is drawn; all fields resolved. `temperature=0` is greedy.
 
     `top_k=0`, `top_p=1` and `min_p=0` switch their filter off. Ties go to the lowest id.
+    `repetition_penalty` (CTRL, arXiv:1909.05858) divides the positive and multiplies the negative
+    logits of ids that the prompt or the value already has; `presence_penalty` is subtracted once,
+    and `frequency_penalty` once for each occurrence, from the logits of ids that the value has.
     """
 
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -33,6 +39,13 @@ class Sampling:
             raise ValueError(f"top_k must be >= 0 (0 switches it off), got {self.top_k!r}")
         if not 0 <= self.min_p <= 1:
             raise ValueError(f"min_p must be in [0, 1], got {self.min_p!r}")
+        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0):
+            raise ValueError(
+                f"repetition_penalty must be a finite number > 0, got {self.repetition_penalty!r}"
+            )
+        for name in ("presence_penalty", "frequency_penalty"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be a finite number, got {getattr(self, name)!r}")
 
 
 GREEDY = Sampling()
@@ -52,6 +65,9 @@ class Options:
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
     seed: int | None = None
     priority: int | None = None
 
