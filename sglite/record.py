@@ -54,6 +54,10 @@ class Slot:
                 raise self.error(message) from error
         return self._value
 
+    def keep(self, value: Any) -> None:
+        """Take over the value of a run that ended in another process."""
+        self._value = value
+
     def error(self, message: str) -> ProgramError:
         """An error about this hole, with its place."""
         return program_error(f"{self.node.describe()} {message}", self.node)

@@ -6,8 +6,9 @@ up to the last hole to the run, in one segment. A read waits; everything else go
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -87,10 +88,20 @@ class State:
         return self._turn(name, _place(1))
 
     def call(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run another program's body on this state; returns what the body returns."""
+        """Run another program's body on this state; returns what the body returns.
+
+        Of an `async def` what is returned is to be awaited.
+        """
         body = getattr(program, "body", program)
         name = getattr(program, "__name__", "a program")
-        return self._invoke(ir.Invoke(name, body, args, kwargs), _place(1))
+        call = ir.Invoke(name, body, args, kwargs)
+        if not inspect.iscoroutinefunction(body):
+            return self._invoke(call, _place(1))
+        if not self._run.in_task:
+            raise TypeError(
+                f"{name}() is async, and its caller is not: make the caller an async def"
+            )
+        return self._invoke_in_task(call, _place(1))
 
     # ---- branches
 
@@ -137,6 +148,35 @@ class State:
     def __getitem__(self, name: str) -> Any:
         """The value of a variable, the last one under that name. Waits for it."""
         return last_value(self._awaited(name))
+
+    def read(self, name: str) -> Awaitable[Any]:
+        """`await s.read("x")` is `s["x"]` of an `async def` program."""
+        self._check_in_task(f"s[{name!r}]")
+        variable = self._recorded(name)
+
+        async def value() -> Any:
+            for slot in flat_slots([variable]):
+                await self._run.wait_in_task(slot)
+            return last_value(variable)
+
+        return value()
+
+    def wait(self) -> Awaitable[None]:
+        """`await s.wait()` in an `async def` program waits for all that this branch has recorded.
+
+        After it, `s["x"]`, `s.meta("x")` and `s.text()` can be used for all of that.
+        """
+        self._check_in_task("s.text()")
+        self._flush()
+        parts = self._record.all_parts()
+        gathered = [every[-1] for every in self._record.variables.values()]
+
+        async def wait() -> None:
+            for slot in (*parts, *flat_slots(gathered)):
+                if isinstance(slot, Slot):
+                    await self._run.wait_in_task(slot)
+
+        return wait()
 
     def __contains__(self, name: object) -> bool:
         """Whether a hole of that name has been recorded. Waits for nothing."""
@@ -261,7 +301,23 @@ class State:
             self._record.parts.append(text)
             self._pending.text(text, "template")
 
+    def _check_in_task(self, instead: str) -> None:
+        if not self._run.in_task:
+            raise TypeError(f"this program is a plain def, which does not await: write {instead}")
+
+    async def _invoke_in_task(self, call: ir.Invoke, place: ir.Place) -> Any:
+        self._record.nodes.append(ir.CallOpen(call.name, place=place))
+        try:
+            return await call.body(self, *call.args, **call.kwargs)
+        finally:
+            self._record.nodes.append(ir.CallClose(call.name, place=place))
+
     def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
+        if inspect.iscoroutinefunction(call.body):
+            raise TypeError(
+                f"{call.name}() is async and cannot be added: write await {call.name}(s, ...) "
+                "in an async def"
+            )
         self._record.nodes.append(ir.CallOpen(call.name, place=place))
         try:
             return call.body(self, *call.args, **call.kwargs)
@@ -278,6 +334,13 @@ class State:
         return branch
 
     def _awaited(self, name: str) -> Variable:
+        variable = self._recorded(name)
+        for slot in flat_slots([variable]):
+            self._run.wait(slot)
+        return variable
+
+    def _recorded(self, name: str) -> Variable:
+        """The variable, handed over to the engine."""
         variables = self._record.variables.get(name)
         if variables is None:
             known = ", ".join(map(repr, self._record.variables)) or "none yet"
@@ -286,10 +349,7 @@ class State:
                 "read after the statement that adds it)"
             )
         self._flush()
-        variable = variables[-1]
-        for slot in flat_slots([variable]):
-            self._run.wait(slot)
-        return variable
+        return variables[-1]
 
     def _flush(self, *, text_too: bool = False) -> None:
         steps = self._pending.take(text_too=text_too)
