@@ -201,6 +201,9 @@ class FakeGrammar:
 class FakeConstraints:
     """The source of a constraint lists the words, separated by `|`; `boom` is a bad matcher."""
 
+    def __init__(self) -> None:
+        self.vocabulary = FakeVocabulary()
+
     def compile(self, constraint: Constraint) -> FakeGrammar:
         words = tuple(w.encode() for w in constraint.source.split("|"))
         return FakeGrammar(words, dict(constraint.options).get("force", True))
