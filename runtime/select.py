@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ from sglite.runtime.sequence import Sequence as Row
 from sglite.runtime.trie import Node, Trie
 
 METHODS = ("prob", "mean", "greedy", "pmi")
+_SCORES = {"prob": scoring.prob, "mean": scoring.mean, "greedy": scoring.greedy}
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +62,7 @@ def check_select(select: Select) -> None:
     if any(not choice for choice in choices):
         raise ValueError(f"select {select.name!r}: a choice must not be the empty text")
     if len(set(choices)) < len(choices):
-        known: set[str] = set()
-        twice = next(c for c in choices if c in known or known.add(c))  # type: ignore[func-returns-value]
+        twice = next(choice for choice, count in Counter(choices).items() if count > 1)
         raise ValueError(f"select {select.name!r} has the choice {twice!r} twice")
     if select.method not in METHODS:
         raise ValueError(
@@ -160,7 +161,7 @@ class Selection:
     def _scores(self) -> list[float]:
         if self._alone is not None:
             return scoring.pmi(self._trie, self._alone)
-        return getattr(scoring, self.select.method)(self._trie)
+        return _SCORES[self.select.method](self._trie)
 
     def _choose(self, probabilities: npt.NDArray[np.float64]) -> int:
         temperature = self.select.sampling.temperature

@@ -50,8 +50,12 @@ class Oracle:
             return None
         if not self.ids:
             self.ids.append(TOKENIZER.bos_id)
+        before, healable = list(self.ids), self.healable
         prefix = self._heal()
-        return self._gen(step, prefix) if isinstance(step, Gen) else self._select(step, prefix)
+        done = self._gen(step, prefix) if isinstance(step, Gen) else self._select(step, prefix)
+        if step.hidden:
+            self.ids, self.healable = before, healable
+        return done
 
     def _heal(self) -> bytes:
         best = 0
@@ -108,9 +112,9 @@ class Oracle:
                 ends |= set() if gen.ignore_eos else {EOS}
                 allowed = TEXT if len(done) >= len(prefix) else set(matcher.allowed(None))
             rest = bool(grammar and matcher.is_complete)
-            if len(out) < gen.min_tokens and not (grammar and not matcher.is_complete):
-                if allowed - barred:
-                    allowed, ends, rest = allowed - barred, set(), False
+            could_end = not grammar or matcher.is_complete
+            if could_end and len(out) < gen.min_tokens and allowed - barred:
+                allowed, ends, rest = allowed - barred, set(), False
             s = gen.sampling
             logits = _shaped(logits_after(self.ids + out), gen, prompt, out)
             token, _ = draw_one(
@@ -223,8 +227,8 @@ def _shaped(logits, gen, prompt, out):
         logits[token] += np.float32(bias)
     if s.repetition_penalty != 1:
         for token in {*prompt, *out}:
-            penalty = np.float32(s.repetition_penalty)
-            logits[token] = logits[token] / penalty if logits[token] > 0 else logits[token] * penalty
+            penalty, logit = np.float32(s.repetition_penalty), logits[token]
+            logits[token] = logit / penalty if logit > 0 else logit * penalty
     for token in set(out):
         per_count = np.float32(s.frequency_penalty) * np.float32(out.count(token))
         logits[token] -= np.float32(s.presence_penalty) + per_count
