@@ -150,15 +150,15 @@ def test_shaping_a_row_does_not_touch_the_others():
             text(f"{n} row {LONG}"),
             gen(
                 key=n,
-                max_tokens=30,
+                max_tokens=60,
                 sampling=shaped if n % 2 else HOT,
                 logit_bias=((token("a"), 2.0),) if n % 3 else (),
                 top_logprobs=2 if n % 5 == 0 else 0,
             ),
         )
-        for n in range(10)
+        for n in range(8)
     ]
-    engines = [make_engine(FakeBackend(pages=p, max_context=4096)) for p in (200, 24)]
+    engines = [make_engine(FakeBackend(pages=p, max_context=4096)) for p in (200, 20)]
     for engine in engines:
         rows = [submit(engine, engine.open(), *plan) for plan in plans]
         drain(engine)
