@@ -77,6 +77,26 @@ _ENDS = (
     ("The lamp went out, so she", "read on", "changed the bulb and turned it on again", 1),
     ("The bread was old, so they", "fed the ducks", "asked it for the way to the station", 0),
     ("His tooth hurt, so he", "ate ice", "made an appointment with the dentist", 1),
+    ("The plant got no water, so it", "dried up", "won the first prize in the lottery", 0),
+    ("There was no bus, so she", "rode it", "walked home through the rain", 1),
+    ("He was very thirsty, so he", "drank water", "cut the grass behind the old church", 0),
+    ("The door was locked, so they", "went in", "rang the bell and waited outside", 1),
+    ("The balloon touched the needle and", "burst", "learned to speak three languages", 0),
+    ("The knife was sharp, and he", "sang", "cut his finger while he peeled the apple", 1),
+    ("It snowed all night, so the street was", "white", "full of people in bathing suits", 0),
+    ("The computer did not start, so he", "slept", "called a friend who could repair it", 1),
+    ("The cup was full, so the tea", "ran over", "turned into a small brown horse", 0),
+    ("She lost her ring, so she", "lost it", "looked for it in every room of the house", 1),
+    ("The teacher told a joke, and the class", "laughed", "was sent to the moon for a year", 0),
+    ("His shoes were dirty, so he", "ate them", "cleaned them with a brush before dinner", 1),
+    ("The wind was strong, and the tree", "fell", "opened a bank account in the city", 0),
+    ("They had no money, so they", "paid", "could not buy the tickets for the show", 1),
+    ("The alarm rang at six, so she", "woke up", "became the king of a distant land", 0),
+    ("The road was blocked, so the driver", "drove on", "turned around and took another way", 1),
+    ("He ate too much cake, and he", "felt sick", "flew over the roofs of the town", 0),
+    ("The book was boring, so she", "read on", "put it aside and watched a film instead", 1),
+    ("The fire was hot, so the ice", "melted", "wrote a book about the history of art", 0),
+    ("The bridge was broken, so the train", "crossed", "had to stop before the river", 1),
 )  # fmt: skip
 
 # One choice begins another one.
@@ -99,6 +119,38 @@ _PREFIXES = (
     ("The capital of the USA is", ("Washington", "Washington Irving", "Washington Post"), 0),
 )  # fmt: skip
 
+# Wrong choices that share a beginning, and one that stands alone; None where it is right.
+_SHARED = (
+    ("Oslo is the capital of", "South Africa|South Korea|South Sudan", "Norway", None),
+    ("Seoul is the capital of", "South Africa|South Korea|South Sudan", "Norway", "South Korea"),
+    ("Kangaroos live in", "New Zealand|New York|New Guinea", "Australia", None),
+    ("Wellington is the capital of", "New Zealand|New York|New Guinea", "Australia", "New Zealand"),
+    ("The White House is in", "San Francisco|San Diego|San Antonio", "Washington", None),
+    ("The Golden Gate Bridge is in", "San Francisco|San Diego|San Antonio", "Boston",
+     "San Francisco"),
+    ("Pyongyang is the capital of", "North Korea|North Dakota|North Carolina", "Japan",
+     "North Korea"),
+    ("Tokyo is the capital of", "North Korea|North Dakota|North Carolina", "Japan", None),
+    ("Romeo and Juliet was written by", "Charles Dickens|Charles Darwin|Charles Babbage",
+     "Shakespeare", None),
+    ("Oliver Twist was written by", "Charles Dickens|Charles Darwin|Charles Babbage",
+     "Shakespeare", "Charles Dickens"),
+    ("The inventor of the telephone was", "Thomas Edison|Thomas Jefferson|Thomas Mann",
+     "Alexander Graham Bell", None),
+    ("The inventor of the light bulb was", "Thomas Edison|Thomas Jefferson|Thomas Mann",
+     "Alexander Graham Bell", "Thomas Edison"),
+    ("The theory of relativity is by", "Isaac Newton|Isaac Asimov|Isaac Stern", "Einstein", None),
+    ("The laws of motion are by", "Isaac Newton|Isaac Asimov|Isaac Stern", "Einstein",
+     "Isaac Newton"),
+    ("A famous river in Egypt is the", "Red Sea|Red River|Red Deer", "Nile", None),
+    ("Egypt lies between the Mediterranean and the", "Red Sea|Red River|Red Deer", "Nile",
+     "Red Sea"),
+    ("The Eiffel Tower is in", "Los Angeles|Los Alamos|Los Cabos", "Paris", None),
+    ("Hollywood is a part of", "Los Angeles|Los Alamos|Los Cabos", "Paris", "Los Angeles"),
+    ("The largest planet is", "the Moon|the Sun|the Earth", "Jupiter", None),
+    ("The planet on which we live is", "the Moon|the Sun|the Earth", "Jupiter", "the Earth"),
+)  # fmt: skip
+
 
 def tasks(count: int | None = None) -> dict[str, list[Item]]:
     """The items of every task, at most `count` of each."""
@@ -112,6 +164,15 @@ def tasks(count: int | None = None) -> dict[str, list[Item]]:
         "prefixes": [
             Item(prompt, tuple(f" {c}" for c in choices), f" {choices[which]}", ".")
             for prompt, choices, which in _PREFIXES
+        ],
+        "shared": [
+            Item(
+                prompt,
+                tuple(f" {c}" for c in (*group.split("|"), alone)),
+                f" {answer or alone}",
+                ".",
+            )
+            for prompt, group, alone, answer in _SHARED
         ],
     }
     if (LETTERS / "classify_workload.py").exists():

@@ -1,4 +1,4 @@
-"""Which method of `select` picks the right choice: five small labelled tasks, two models.
+"""Which method of `select` picks the right choice: six small labelled tasks, two models.
 
 A row compares a method with the mean over the tokens, which is SGLang's default; spread is the
 standard error of the difference. `too long` and `too short` say how much more often a method picks

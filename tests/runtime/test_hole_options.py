@@ -147,10 +147,10 @@ def test_shaping_a_row_does_not_touch_the_others():
     )
     plans = [
         (
-            text(f"{n} row {LONG}"),
+            text(f"{n}zz" * 10),
             gen(
                 key=n,
-                max_tokens=60,
+                max_tokens=80,
                 sampling=shaped if n % 2 else HOT,
                 logit_bias=((token("a"), 2.0),) if n % 3 else (),
                 top_logprobs=2 if n % 5 == 0 else 0,
@@ -158,7 +158,7 @@ def test_shaping_a_row_does_not_touch_the_others():
         )
         for n in range(8)
     ]
-    engines = [make_engine(FakeBackend(pages=p, max_context=4096)) for p in (200, 20)]
+    engines = [make_engine(FakeBackend(pages=p, max_context=4096)) for p in (200, 12)]
     for engine in engines:
         rows = [submit(engine, engine.open(), *plan) for plan in plans]
         drain(engine)
