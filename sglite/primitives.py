@@ -132,6 +132,7 @@ def gen(
         logit_bias=biases(name, logit_bias),
         top_logprobs=logprobs,
         hidden=hidden,
+        shown=not hidden,
         think=thought(name, think, think_tokens, hide_thought),
         samples=n,
     )
