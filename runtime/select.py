@@ -10,7 +10,7 @@ down in one row; the other children fork off it when it is done:
          '--d--> n2 --e--> leaf "de"       branch 2: d      (logits at n2)
 
 What the numbers at the nodes make of each choice is in `scoring`. Normalised over the choices they
-are also conditional on the healed prefix, which all of them share. `pmi` has a second trie of the
+are conditional on the healed prefix, which all of them share. `pmi` has a second trie of the
 same choices, whose root is the beginning of a text: its branches run in the same steps.
 """
 
@@ -96,10 +96,11 @@ class Selection:
             _spelled(select, choice, prefix + choice.encode(), rules.tokenizer)
             for choice in select.choices
         ]
-        self._trie = Trie(paths, _end_ids(select, rules))
+        healed = _shared_ids(paths, rules.tokenizer.token_bytes, len(prefix))
+        self._trie = Trie(paths, healed, _end_ids(select, rules))
         self._alone: Trie | None = None
         if select.method == "pmi":
-            self._alone = Trie(paths)
+            self._alone = Trie([path[healed:] for path in paths])
             self._start = _start_of_text(select, rules)
         need = self._base + max(len(path) for path in paths)
         if need > rules.capacity:
@@ -197,6 +198,17 @@ def _spelled(select: Select, choice: str, data: bytes, tokenizer: Tokenizer) -> 
             f"select {select.name!r}: the model's vocabulary cannot spell the choice {choice!r}"
         )
     return path
+
+
+def _shared_ids(paths: list[list[int]], token_bytes: Sequence[bytes], length: int) -> int:
+    """How many ids all paths begin with that lie within the first `length` bytes."""
+    shared = 0
+    for ids in zip(*paths, strict=False):
+        length -= len(token_bytes[ids[0]])
+        if length < 0 or len({*ids}) > 1:
+            break
+        shared += 1
+    return shared
 
 
 def _end_ids(select: Select, rules: Rules) -> Sequence[int]:

@@ -154,7 +154,13 @@ class Oracle:
 
     def _select(self, select: Select, prefix: bytes):
         paths = [TOKENIZER.encode_bytes(prefix + c.encode()) for c in select.choices]
-        self.scores = scores = [self._score(select, path, paths) for path in paths]
+        # What all paths spell of the prompt, id by id, is no part of any choice.
+        told = 0
+        while len({path[told] if told < len(path) else None for path in paths}) == 1 and len(
+            b"".join(TOKEN_BYTES[t] for t in paths[0][: told + 1])
+        ) <= len(prefix):
+            told += 1
+        self.scores = scores = [self._score(select, path, paths, told) for path in paths]
         top = max(scores)
         weights = [math.exp(s - top) for s in scores]
         total = sum(weights)
@@ -198,15 +204,17 @@ class Oracle:
                 options[None] = math.log(max(left, 1e-12))
         return options
 
-    def _score(self, select, path, paths):
-        plain = sum(_log_softmax(self.ids + path[:at])[t] for at, t in enumerate(path))
+    def _score(self, select, path, paths, told):
+        def plain(before, ids):
+            return sum(_log_softmax(before + ids[:at])[t] for at, t in enumerate(ids))
+
+        own = path[told:]
         if select.method == "mean":
-            return plain / len(path)
+            return plain(self.ids + path[:told], own) / len(own)
         if select.method == "pmi":
-            alone = [TOKENIZER.bos_id]
-            return plain - sum(_log_softmax(alone + path[:at])[t] for at, t in enumerate(path))
+            return plain(self.ids + path[:told], own) - plain([TOKENIZER.bos_id], own)
         score = 0.0
-        for at in range(len(path) + 1):
+        for at in range(told, len(path) + 1):
             options = self._options(select, path[:at], paths)
             step = path[at] if at < len(path) else None
             if select.method == "prob":

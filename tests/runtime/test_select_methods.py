@@ -9,7 +9,7 @@ from fakes import EOS, FakeBackend, FakeTokenizer
 from harness import drain, make_engine, run, submit, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import Oracle
+from oracle import Oracle, _log_softmax
 
 from sglite.options import Sampling
 from sglite.runtime.engines.base import StepRefused
@@ -34,15 +34,39 @@ def score(hole: Select, prompt: str = "hello ", **options):
     st.sampled_from(METHODS),
     st.sampled_from([(), (".",), ("\n\n", " t")]),
     st.sampled_from([1, 3, 512]),
+    st.sampled_from(["hello ", "zab", "hello t", "y"]),
 )
-def test_scores_equal_separate_passes(choices, method, until, chunk):
+def test_scores_equal_separate_passes(choices, method, until, chunk, prompt):
     until = until if method in ("prob", "greedy") else ()
     hole = Select("s", tuple(choices), method=method, until=until)
-    result, oracle = score(hole, chunk_tokens=chunk)
+    result, oracle = score(hole, prompt, chunk_tokens=chunk)
     assert list(result.scores) == choices == list(result.distribution)
     assert list(result.scores.values()) == pytest.approx(oracle.scores, rel=1e-5, abs=1e-5)
     assert list(result.distribution.values()) == pytest.approx(oracle.distribution, rel=1e-4)
     assert sum(result.distribution.values()) == pytest.approx(1)
+
+
+def test_text_of_the_prompt_is_in_no_score():
+    """Healing puts the last token of the prompt before every choice: it counts to none."""
+    for method in METHODS:
+        choices = (" yes", " no", " the end")
+        result, _ = score(Select("s", choices, method=method), prompt="zab")
+        assert result.healed == "ab"
+        plain, _ = score(Select("s", choices, method=method), prompt="zabcd")
+        assert plain.healed == ""
+        if method == "mean":
+            oracle = Oracle(1000)
+            oracle.run(text("zab"))
+            logprob = _log_softmax(oracle.ids)[result.ids[1]]
+            assert result.ids[0] == oracle.ids[-1]
+            chosen = result.text
+            assert result.scores[chosen] == pytest.approx(
+                (logprob + _rest(oracle.ids, result.ids[1:])) / (len(result.ids) - 1), abs=1e-5
+            )
+
+
+def _rest(before, ids):
+    return sum(_log_softmax([*before, *ids[:at]])[token] for at, token in enumerate(ids) if at)
 
 
 @pytest.mark.parametrize("method", METHODS)
