@@ -180,7 +180,11 @@ class Record:
 
 def text_of(parts: list[str | Slot]) -> str:
     """The text of the parts, in order."""
-    return "".join(part if isinstance(part, str) else part.done.text for part in parts)
+    return "".join(
+        part if isinstance(part, str) else part.done.text
+        for part in parts
+        if isinstance(part, str) or part.node.shown
+    )
 
 
 def last_value(variable: Variable) -> Any:

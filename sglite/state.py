@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sglite import ir
@@ -26,6 +27,7 @@ from sglite.record import (
 )
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
+from sglite.thinking import with_thought
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
@@ -107,20 +109,9 @@ class State:
 
     def fork(self, n: int) -> list[State]:
         """`n` branches that continue from here, each on its own; this state can go on too."""
-        place = _place(1)
         if not isinstance(n, int) or n < 1:
             raise ValueError(f"fork() takes the number of branches, at least 1; got {n!r}")
-        self._run.check()
-        self._flush()
-        sequences: Sequence[SequenceId | None] = [None] * n
-        if self._sequence is not None:
-            sequences = self._run.fork(self._sequence, n)
-        number = len(self._record.forks)
-        branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
-        self._branches.extend(branches)
-        self._record.forks.append([branch._record for branch in branches])
-        self._record.nodes.append(ir.Fork(n, place=place))
-        return branches
+        return self._fork(n, _place(1))
 
     def join(self, branches: Sequence[State]) -> None:
         """Take over the variables of branches of this state, each as a list in their order.
@@ -128,20 +119,7 @@ class State:
         A branch that does not have a variable has None in its place. What this state had under the
         same name before stays in `row.all(name)`.
         """
-        place = _place(1)
-        known = {id(record) for fork in self._record.forks for record in fork}
-        names: dict[str, None] = {}
-        own: list[dict[str, Variable]] = []
-        for branch in branches:
-            if not isinstance(branch, State) or id(branch._record) not in known:
-                raise ValueError("join() takes branches that fork() of this same state has made")
-            branch._flush()
-            own.append(branch._record.own_variables())
-            names.update(dict.fromkeys(own[-1]))
-        for name in names:
-            gathered = Gathered(tuple(variables.get(name) for variables in own))
-            self._record.variables.setdefault(name, []).append(gathered)
-        self._record.nodes.append(ir.Join(tuple(names), place=place))
+        self._join(branches, _place(1))
 
     # ---- reading
 
@@ -224,6 +202,11 @@ class State:
                 self._record.nodes.append(ir.Literal(content, place=place))
                 self._record.parts.append(content)
                 self._pending.text(content)
+        elif isinstance(content, ir.Gen) and content.samples is not None:
+            self._add_samples(content, content.samples, place)
+        elif isinstance(content, ir.Gen) and content.think is not None:
+            for node in with_thought(content, content.think, self._run.engine, self._record):
+                self._add(node, place)
         elif isinstance(content, ir.Gen | ir.Select):
             self._add_hole(content.at(place))
         elif isinstance(content, ir.Concat):
@@ -235,8 +218,11 @@ class State:
                     self._add(part, place)
         elif isinstance(content, ir.Special):
             self._record.nodes.append(content.at(place))
-            self._record.parts.append(content.text)
-            self._pending.text(content.text, "special")
+            if content.hidden:
+                self._pending.cut()
+            else:
+                self._record.parts.append(content.text)
+            self._pending.text(content.text, "special" if content.exact else "template")
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
         else:
@@ -250,14 +236,24 @@ class State:
             name = f"#{self._unnamed}"
         record, run = self._record, self._run
         occurrences = record.variables.setdefault(name, [])
-        key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
+        own = node.options.seed
+        seed = run.seed if own is None else own
+        key = hole_key(seed, run.row, record.path, name, len(occurrences))
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
-        self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
+        step = lower_hole(node, name, key, run.options, engine=run.engine, after_word=after_word)
+        self._pending.hole(step)
         self._slots.append(slot)
         occurrences.append(slot)
         record.nodes.append(node)
         record.parts.append(slot)
+
+    def _add_samples(self, node: ir.Gen, samples: int, place: ir.Place) -> None:
+        """The same hole in so many branches; none of its values enters the text here."""
+        branches = self._fork(samples, place)
+        for branch in branches:
+            branch._add(replace(node, samples=None), place)
+        self._join(branches, place)
 
     @contextmanager
     def _turn(self, role: str, place: ir.Place) -> Iterator[None]:
@@ -323,6 +319,34 @@ class State:
             return call.body(self, *call.args, **call.kwargs)
         finally:
             self._record.nodes.append(ir.CallClose(call.name, place=place))
+
+    def _fork(self, n: int, place: ir.Place) -> list[State]:
+        self._run.check()
+        self._flush()
+        sequences: Sequence[SequenceId | None] = [None] * n
+        if self._sequence is not None:
+            sequences = self._run.fork(self._sequence, n)
+        number = len(self._record.forks)
+        branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
+        self._branches.extend(branches)
+        self._record.forks.append([branch._record for branch in branches])
+        self._record.nodes.append(ir.Fork(n, place=place))
+        return branches
+
+    def _join(self, branches: Sequence[State], place: ir.Place) -> None:
+        known = {id(record) for fork in self._record.forks for record in fork}
+        names: dict[str, None] = {}
+        own: list[dict[str, Variable]] = []
+        for branch in branches:
+            if not isinstance(branch, State) or id(branch._record) not in known:
+                raise ValueError("join() takes branches that fork() of this same state has made")
+            branch._flush()
+            own.append(branch._record.own_variables())
+            names.update(dict.fromkeys(own[-1]))
+        for name in names:
+            gathered = Gathered(tuple(variables.get(name) for variables in own))
+            self._record.variables.setdefault(name, []).append(gathered)
+        self._record.nodes.append(ir.Join(tuple(names), place=place))
 
     def _branch(self, fork: int, number: int, sequence: SequenceId | None) -> State:
         branch = State(self._run, self._template)
