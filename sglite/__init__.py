@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sglite.errors import ModelError as ModelError
     from sglite.errors import ProgramError as ProgramError
     from sglite.errors import SgliteError as SgliteError
-    from sglite.ir import Graph as Graph
+    from sglite.graph import Graph as Graph
     from sglite.model import Model as Model
     from sglite.model import current_model as current_model
     from sglite.model import use as use
@@ -74,7 +74,7 @@ if not any(map(_is_built, __path__)):
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
-    "sglite.ir": "Graph",
+    "sglite.graph": "Graph",
     "sglite.model": "Model current_model use",
     "sglite.options": "Options",
     "sglite.primitives": "assistant gen role select special system user",

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import secrets
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sglite import ir
@@ -19,15 +17,16 @@ from sglite.errors import ModelError, ProgramError, SgliteError
 from sglite.executor import Run, Watcher
 from sglite.model import Model, context_with, current_model
 from sglite.options import Options
+from sglite.places import users_line
 from sglite.result import Result
 from sglite.state import State
 from sglite.suggestions import OPTIONS, did_you_mean
 
 if TYPE_CHECKING:
+    from sglite.graph import Graph
     from sglite.stream import StreamEvent
 
 _RESERVED = ("options", "row", "model")
-_PACKAGE = __name__.partition(".")[0]
 
 
 class Function:
@@ -106,6 +105,18 @@ class Function:
 
         self._bind(args, kwargs)
         return stream(Launch(self, model, options), row or 0, args, kwargs)
+
+    def compile(self, **constants: Any) -> Graph:
+        """Trace the program once and return its graph, which runs with the same values.
+
+        `constants` are arguments that the graph is made for: loops over them are unrolled. All
+        others stay open. Raises GraphBreak, with file and line, for what a graph cannot say.
+        """
+        from sglite.graph import Graph
+        from sglite.trace import trace
+
+        traced = trace(self, constants)
+        return Graph(traced.steps, self.__name__, traced.parameters, traced.returned)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record this program inside of another one.
@@ -233,7 +244,7 @@ def _as_program_error(error: BaseException, run: Run, program: Function) -> Prog
     """What a body raised, as the error of its run."""
     if isinstance(error, ProgramError) and (error is run.error or error.filename is not None):
         return error
-    place = _users_line(error.__traceback__)
+    place = users_line(error.__traceback__)
     message = str(error) if isinstance(error, SgliteError) else f"{type(error).__name__}: {error}"
     failure = ProgramError(
         f"{program.__name__}() failed: {message}",
@@ -242,15 +253,3 @@ def _as_program_error(error: BaseException, run: Run, program: Function) -> Prog
     )
     failure.__cause__ = error
     return failure
-
-
-def _users_line(trace: TracebackType | None) -> ir.Place | None:
-    """The innermost line of a traceback before it entered this package."""
-    place = None
-    for frame, line in traceback.walk_tb(trace):
-        inside = frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
-        if inside and place is not None:
-            break
-        if not inside:
-            place = ir.Place(frame.f_code.co_filename, line)
-    return place

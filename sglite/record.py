@@ -70,9 +70,11 @@ def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """One variable in each of the branches of a join; None where a branch has none."""
+    """One variable in each of the branches of a join; None where a branch has none. `keys` are
+    the names of the branches if they have any."""
 
     branches: tuple[Slot | Gathered | None, ...]
+    keys: tuple[str, ...] = ()
 
 
 Variable = Slot | Gathered
@@ -88,15 +90,24 @@ class Turn:
 
 
 @dataclass(slots=True)
+class Log:
+    """Everything that a program recorded, in its order, and how many branches it has."""
+
+    steps: list[ir.Step] = field(default_factory=list)
+    branches: int = 1
+
+
+@dataclass(slots=True)
 class Record:
-    """One branch.
+    """One branch, the one with `number` in the `log` that all branches share.
 
     `inherited` are the parts, and `known` counts the variables, that it had from its parent.
     """
 
     path: BranchPath = ()
     inherited: list[str | Slot] = field(default_factory=list)
-    nodes: list[ir.Node] = field(default_factory=list)
+    log: Log = field(default_factory=Log)
+    number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
     variables: dict[str, list[Variable]] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
@@ -105,13 +116,20 @@ class Record:
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
+        self.log.branches += 1
         return Record(
             path=(*self.path, fork, number),
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
             turns=[Turn(turn.role, turn.start, turn.end) for turn in self.turns],
+            log=self.log,
+            number=self.log.branches - 1,
         )
+
+    def note(self, node: ir.Node) -> None:
+        """One more node of this branch."""
+        self.log.steps.append(ir.Step(self.number, node))
 
     def own_variables(self) -> dict[str, Variable]:
         """What this branch has filled itself: the last one under each name."""
@@ -162,16 +180,8 @@ class Record:
                 yield from branch.slots()
 
     def specials(self) -> Iterator[ir.Special]:
-        """Every special token of this branch and of the branches that left it."""
-        yield from (node for node in self.nodes if isinstance(node, ir.Special))
-        for fork in self.forks:
-            for branch in fork:
-                yield from branch.specials()
-
-    def graph(self) -> ir.Graph:
-        """The recorded nodes as an immutable tree."""
-        forks = tuple(tuple(branch.graph() for branch in fork) for fork in self.forks)
-        return ir.Graph(tuple(self.nodes), forks)
+        """Every special token of the program."""
+        return (step.node for step in self.log.steps if isinstance(step.node, ir.Special))
 
 
 def text_of(parts: list[str | Slot]) -> str:
@@ -180,10 +190,12 @@ def text_of(parts: list[str | Slot]) -> str:
 
 
 def last_value(variable: Variable) -> Any:
-    """The value of a variable; of gathered ones a list with None where a branch had none."""
+    """The value of a variable; of gathered ones a list, or a dict by the names of the branches,
+    with None where a branch had none."""
     if isinstance(variable, Slot):
         return variable.value
-    return [None if each is None else last_value(each) for each in variable.branches]
+    values = [None if each is None else last_value(each) for each in variable.branches]
+    return dict(zip(variable.keys, values, strict=True)) if variable.keys else values
 
 
 def flat_slots(variables: Iterable[Variable | None]) -> Iterator[Slot]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
 from sglite.record import Slot, Variable, flat_slots, last_value
 from sglite.runtime.segment import HoleResult, Usage
+
+if TYPE_CHECKING:
+    from sglite.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,11 @@ class Result:
         return Timing(started, min(firsts, default=finished), finished)
 
     @property
-    def graph(self) -> ir.Graph:
+    def graph(self) -> Graph:
         """The nodes that this row recorded."""
-        return self._record.graph()
+        from sglite.graph import Graph
+
+        return Graph.of_record(self._record)
 
     def __repr__(self) -> str:
         if self.error is not None:

@@ -8,6 +8,7 @@ and is not cut by `max_tokens`, since bytes are not what the limit was chosen fo
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,7 +118,11 @@ class ScriptedEngine(Engine):
     def template_variables(self) -> dict[str, str]:
         return {"bos_token": "", "eos_token": SPECIAL_TOKENS[0]}
 
-    def open(self, *, priority: int = 0) -> SequenceId:
+    @property
+    def capacity(self) -> int:
+        return sys.maxsize  # ids are kept in a list: there is no context to fill
+
+    def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
         sequence = next(self._ids)
         self._add(sequence, _Sequence())
         return sequence
