@@ -59,6 +59,15 @@ class Graph(Function):
         taken = ", ".join(map(str, self.parameters))
         return "\n".join([f"{self.__name__}({taken})", *(f"  {line}" for line in self._tree())])
 
+    def svg(self) -> str:
+        """The graph as a picture, in a text of SVG that needs nothing else."""
+        from sglite.svg import svg
+
+        return svg(self)
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
     def __str__(self) -> str:
         return "\n".join(self._tree())
 

@@ -180,7 +180,7 @@ class Gen(Node):
     captures: tuple[Captured, ...] = ()
 
     def describe(self) -> str:
-        return f"gen({self.name!r})"
+        return f"gen({'' if self.name is None else repr(self.name)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglite import ir
+from sglite.composition import pattern
 from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import Constraint
@@ -24,7 +25,7 @@ def gen(
     *,
     regex: str | None = None,
     json: Any = None,
-    grammar: str | Path | compose.Part | Constraint | None = None,
+    grammar: str | Path | compose.Part | ir.Expression | Constraint | None = None,
     max_tokens: int | None = None,
     stop: str | Sequence[str] = (),
     stop_ids: Sequence[int] = (),
@@ -46,7 +47,8 @@ def gen(
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
-      `sglite.grammars.compose`; or a `Constraint`. The value is the text.
+      `sglite.grammars.compose`; a pattern (`sgl.one_of(...)` and the like), whose parts with names
+      become variables; or a `Constraint`. The value is the text.
 
     The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
     `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
@@ -71,6 +73,8 @@ def gen(
         value = _value_type(type, regex, json, grammar)
     except (TypeError, ValueError) as error:
         raise _same_kind(error)(f"gen({name!r}): {error}") from error
+    if any(captured.name == name for captured in value.captures):
+        raise ValueError(f"gen({name!r}): a part of the pattern has the name of the hole")
     return ir.Gen(
         name,
         value.constraint,
@@ -82,6 +86,7 @@ def gen(
         value.parse,
         value.spaced,
         value.origin,
+        value.captures,
     )
 
 
@@ -116,7 +121,7 @@ def select(
 def role(name: str, *content: str | ir.Expression) -> ir.Turn:
     """A whole turn of a chat by the role `name`, in the form of the model's own template."""
     for part in content:
-        if not isinstance(part, str | ir.Expression):
+        if not isinstance(part, ir.Expression | str):
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
@@ -136,6 +141,11 @@ def user(*content: str | ir.Expression) -> ir.Turn:
 def assistant(*content: str | ir.Expression) -> ir.Turn:
     """A whole assistant turn: `s += sgl.assistant(sgl.gen("answer"))`."""
     return role("assistant", *content)
+
+
+def tool_result(*content: str | ir.Expression) -> ir.Turn:
+    """A whole turn with what a tool gave back, by the role `tool` of the model's template."""
+    return role("tool", *content)
 
 
 def special(text: str) -> ir.Special:
@@ -166,8 +176,9 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
         return ValueType(Constraint("grammar", grammar), None)
     if isinstance(grammar, Path):
         return ValueType(Constraint("parts", compose.grammar(grammar)), None)
-    if isinstance(grammar, compose.Part):
-        return ValueType(Constraint("parts", grammar), None)
+    if isinstance(grammar, compose.Part | ir.Expression):
+        found = pattern(grammar)
+        return ValueType(found.constraint, None, captures=found.captures)
     if grammar is not None:
         raise TypeError(
             "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from sglite import ir
 from sglite.errors import ProgramError
+from sglite.grammars import compose
 from sglite.lowering import BranchPath
 from sglite.runtime.segment import HoleResult
 
@@ -22,13 +23,14 @@ _UNREAD = object()
 class Slot:
     """One occurrence of a hole: its node, and its result once the engine has delivered it."""
 
-    __slots__ = ("_value", "name", "node", "result")
+    __slots__ = ("_captures", "_value", "name", "node", "result")
 
     def __init__(self, node: ir.Hole, name: str) -> None:
         self.node = node
         self.name = name
         self.result: HoleResult | None = None
         self._value: Any = _UNREAD
+        self._captures: dict[str, Any] | None = None
 
     @property
     def done(self) -> HoleResult:
@@ -54,9 +56,34 @@ class Slot:
                 raise self.error(message) from error
         return self._value
 
+    @property
+    def captures(self) -> dict[str, Any]:
+        """The variables that are parts of the text. Raises ProgramError as `value` does."""
+        if self._captures is None:
+            result, node = self.done, self.node
+            self._captures = {}
+            if isinstance(node, ir.Gen) and node.captures and node.constraint is not None:
+                try:
+                    self._captures = _read_captures(node, result.text)
+                except Exception as error:
+                    message = f"wrote {result.text!r}, of which a part is refused: {error}"
+                    raise self.error(message) from error
+        return self._captures
+
     def error(self, message: str) -> ProgramError:
         """An error about this hole, with its place."""
         return program_error(f"{self.node.describe()} {message}", self.node)
+
+
+def _read_captures(node: ir.Gen, text: str) -> dict[str, Any]:
+    assert node.constraint is not None
+    found = compose.read_captures(node.constraint.source, text.encode())
+    values: dict[str, Any] = {}
+    for captured in node.captures:
+        parse = captured.parse or str
+        every = [parse(data.decode()) for data in found[captured.name]]
+        values[captured.name] = every if captured.many else every[-1] if every else None
+    return values
 
 
 def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
@@ -69,15 +96,28 @@ def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A variable that is part of the text of a hole."""
+
+    slot: Slot
+    captured: ir.Captured
+
+    @property
+    def value(self) -> Any:
+        """The value; None where the part was not read. Raises ProgramError as Slot.value does."""
+        return self.slot.captures[self.captured.name]
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """One variable in each of the branches of a join; None where a branch has none. `keys` are
     the names of the branches if they have any."""
 
-    branches: tuple[Slot | Gathered | None, ...]
+    branches: tuple[Variable | None, ...]
     keys: tuple[str, ...] = ()
 
 
-Variable = Slot | Gathered
+Variable: TypeAlias = Slot | Taken | Gathered
 
 
 @dataclass(slots=True)
@@ -130,6 +170,11 @@ class Record:
     def note(self, node: ir.Node) -> None:
         """One more node of this branch."""
         self.log.steps.append(ir.Step(self.number, node))
+
+    def take(self, slot: Slot) -> None:
+        """The variables that are parts of the text of a hole."""
+        for captured in slot.node.captures if isinstance(slot.node, ir.Gen) else ():
+            self.variables.setdefault(captured.name, []).append(Taken(slot, captured))
 
     def own_variables(self) -> dict[str, Variable]:
         """What this branch has filled itself: the last one under each name."""
@@ -192,16 +237,22 @@ def text_of(parts: list[str | Slot]) -> str:
 def last_value(variable: Variable) -> Any:
     """The value of a variable; of gathered ones a list, or a dict by the names of the branches,
     with None where a branch had none."""
-    if isinstance(variable, Slot):
+    if not isinstance(variable, Gathered):
         return variable.value
     values = [None if each is None else last_value(each) for each in variable.branches]
     return dict(zip(variable.keys, values, strict=True)) if variable.keys else values
 
 
-def flat_slots(variables: Iterable[Variable | None]) -> Iterator[Slot]:
-    """The slots of all occurrences, those of branches one by one."""
+def flat(variables: Iterable[Variable | None]) -> Iterator[Slot | Taken]:
+    """All occurrences, those of branches one by one."""
     for variable in variables:
-        if isinstance(variable, Slot):
-            yield variable
+        if isinstance(variable, Gathered):
+            yield from flat(variable.branches)
         elif variable is not None:
-            yield from flat_slots(variable.branches)
+            yield variable
+
+
+def flat_slots(variables: Iterable[Variable | None]) -> Iterator[Slot]:
+    """The holes of all occurrences, those of branches one by one."""
+    for variable in flat(variables):
+        yield variable.slot if isinstance(variable, Taken) else variable

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sglite.errors import ProgramError
 from sglite.executor import Run
-from sglite.record import Slot, Variable, flat_slots, last_value
+from sglite.record import Slot, Variable, flat, flat_slots, last_value
+from sglite.runtime.engines.base import Engine
 from sglite.runtime.segment import HoleResult, Usage
 
 if TYPE_CHECKING:
     from sglite.graph import Graph
+    from sglite.replaying import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,15 @@ class Result:
         self._timing = (run.started_at, run.finished_at)
         self._ids = run.ids
         self.error: ProgramError | None = run.error
+        self.options = run.options
+        self.model: dict[str, Any] = _identity(run.engine)
+        self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row
         if self.error is None:
             try:
                 for slot in self._record.slots():
-                    slot.value  # noqa: B018 (a text that its type refuses is this row's error)
+                    slot.value, slot.captures  # noqa: B018 (what a type refuses is an error)
             except ProgramError as error:
                 self.error = error
 
@@ -70,7 +75,8 @@ class Result:
 
     def all(self, name: str) -> list[Any]:
         """Every value under this name in the order of the program, those of branches too."""
-        return [slot.value for slot in self._filled(name)]
+        every = zip(flat(self._variable(name)), flat_slots(self._variable(name)), strict=True)
+        return [variable.value for variable, slot in every if slot.result is not None]
 
     def meta(self, name: str) -> HoleResult:
         """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
@@ -137,6 +143,20 @@ class Result:
 
         return Graph.of_record(self._record)
 
+    def trace(self) -> str:
+        """The run as JSON text, which `sgl.replay` gives back or runs again.
+
+        Raises ValueError for a hole that cannot be written.
+        """
+        from sglite.replaying import dump
+
+        return dump(self)
+
+    def _repr_html_(self) -> str:
+        from sglite.html import row_html
+
+        return row_html(self)
+
     def __repr__(self) -> str:
         if self.error is not None:
             return f"<Result row={self.row} error={str(self.error)!r}>"
@@ -157,6 +177,11 @@ class Result:
             self._check()
             known = ", ".join(map(repr, self._record.variables)) or "none"
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
+
+
+def _identity(engine: Engine) -> dict[str, Any]:
+    """The model as a trace names it."""
+    return {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
 
 
 class BatchError(ProgramError):

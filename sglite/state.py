@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from sglite import ir
+from sglite.composition import Pattern
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
@@ -85,6 +86,10 @@ class State:
         """`with s.assistant(): ...` puts what is recorded inside into an assistant turn."""
         return self._turn("assistant", _place(1))
 
+    def tool_result(self) -> AbstractContextManager[None]:
+        """`with s.tool_result(): ...` puts what is recorded inside into a turn of the role tool."""
+        return self._turn("tool", _place(1))
+
     def role(self, name: str) -> AbstractContextManager[None]:
         """`with s.role(name): ...` puts what is recorded inside into a turn of that role."""
         return self._turn(name, _place(1))
@@ -147,8 +152,8 @@ class State:
     def meta(self, name: str) -> HoleResult:
         """All that is known of a hole: ids, logprobs, finish, distribution. Waits for it."""
         variable = self._awaited(name)
-        if isinstance(variable, Slot):
-            return variable.done
+        if not isinstance(variable, Gathered):
+            return next(flat_slots([variable])).done
         raise ProgramError(f"{name!r} was gathered from branches; ask each of them for its meta")
 
     def text(self) -> str:
@@ -192,6 +197,8 @@ class State:
                 self._pending.text(content)
         elif isinstance(content, ir.Gen | ir.Select):
             self._add_hole(content.at(place))
+        elif isinstance(content, Pattern):
+            self._add_hole(content.hole().at(place))
         elif isinstance(content, ir.Concat):
             for part in content.parts:
                 self._add(part, place)
@@ -222,6 +229,7 @@ class State:
         self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
         self._slots.append(slot)
         occurrences.append(slot)
+        record.take(slot)
         record.note(node)
         record.parts.append(slot)
 

@@ -341,7 +341,9 @@ class _TraceState(State):
         if name is None:
             self._unnamed += 1
             name = f"#{self._unnamed}"
-        self._record.variables.setdefault(name, []).append(Slot(node, name))
+        slot = Slot(node, name)
+        self._record.variables.setdefault(name, []).append(slot)
+        self._record.take(slot)
         self._record.note(node)
 
     def _open_turn(self, role: str, place: ir.Place) -> None:

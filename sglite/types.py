@@ -23,6 +23,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
+from sglite.ir import Captured
 from sglite.runtime.segment import Constraint
 from sglite.type_schemas import DATE, NAIVE_DATETIME, TIME, json_schema_of
 from sglite.typed_dicts import readable
@@ -36,13 +37,14 @@ class ValueType:
 
     `spaced`: one space may stand before the value where the text before does not end in one;
     `parse` takes the text with it or without it. `origin`: what the user calls a type that is
-    described by a schema.
+    described by a schema. `captures`: variables that are parts of the text.
     """
 
     constraint: Constraint | None
     parse: Parse | None
     spaced: bool = False
     origin: str | None = None
+    captures: tuple[Captured, ...] = ()
 
 
 # Bounded, since a small model that does not stop would fill the whole budget with digits.

@@ -109,8 +109,10 @@ def evaluate(operand: Operand, leaf: Leaf) -> Any:
         case Method(of, name, args):
             if name not in STR_METHODS:
                 raise ValueError(f"{name!r} is no method of texts that a graph may use")
-            # Of `str` itself: what an argument of another class does is not known.
-            return getattr(str, name)(evaluate(of, leaf), *(evaluate(a, leaf) for a in args))
+            text = evaluate(of, leaf)
+            if not isinstance(text, str):  # what an argument of another class does is not known
+                raise TypeError(f"{describe(of)}.{name}() is for texts, got {text!r}")
+            return getattr(str, name)(text, *(evaluate(a, leaf) for a in args))
         case _:
             return over(operand, lambda part: evaluate(part, leaf))
 

@@ -117,7 +117,7 @@ def test_arguments_stay_arguments(scripted: MakeScripted) -> None:
         graph.run()
     with pytest.raises(TypeError, match=r"no argument 'nmaes' to.*, did you mean 'names'"):
         everything.compile(nmaes=[])
-    with pytest.raises(sgl.ProgramError, match="can only concatenate") as error:
+    with pytest.raises(sgl.ProgramError, match=r"doc\.upper\(\) is for texts, got 3") as error:
         graph.run(doc=3)
     assert error.value.filename == __file__
 
