@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -71,6 +72,8 @@ class Run:
         self._watcher = watcher
         self._changed = threading.Condition()
         self._sequences: list[SequenceId] = []
+        self._busy: Counter[SequenceId] = Counter()  # segments under way
+        self._released: set[SequenceId] = set()
         self._outstanding = 0
         self._body_over = False
         self._ending = False
@@ -106,8 +109,11 @@ class Run:
         self.check()
         with self._changed:
             self._outstanding += 1
+            self._busy[sequence] += 1
 
         def sink(event: Event) -> None:
+            if isinstance(event, SegmentDone):
+                self._segment_done(sequence)
             self._on_event(event, steps, slots, path)
 
         try:
@@ -145,6 +151,13 @@ class Run:
             raise self.error
         if self._body_over:
             raise ProgramError("the program has ended; its states take nothing more")
+
+    def release(self, sequence: SequenceId) -> None:
+        """Close a sequence as soon as what was submitted to it is done."""
+        with self._changed:
+            self._released.add(sequence)
+            self._busy[sequence] += 1
+        self._segment_done(sequence)
 
     # ---- called by the owner of the run
 
@@ -201,6 +214,15 @@ class Run:
                 self._outstanding -= 1
             failure = self._step_error("failed", event.step, event.error, steps, slots)
             self.fail(failure, body_over=False)
+
+    def _segment_done(self, sequence: SequenceId) -> None:
+        with self._changed:
+            self._busy[sequence] -= 1
+            idle = sequence in self._released and not self._busy[sequence]
+            if not idle or self._ending or sequence not in self._sequences:
+                return
+            self._sequences.remove(sequence)
+        self.engine.close(sequence)
 
     def _step_error(
         self,

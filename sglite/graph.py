@@ -7,18 +7,20 @@ A graph is a program itself. It has all that programs have: `run`, `run_batch`, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from sglite import ir, primitives
 from sglite.errors import SgliteError
+from sglite.passes import PASSES, chosen
+from sglite.plan import Op, op_of
 from sglite.program import Function
 from sglite.record import Record, program_error
 from sglite.state import State
 from sglite.symbol import Symbol
 from sglite.values import Argument, Branch, Leaf, Operand, Reading
 
-_NOWHERE = ir.Place("<graph>", 0)
 _PRIMITIVES: dict[str, Callable[..., ir.Hole]] = {
     "gen": primitives.gen,
     "select": primitives.select,
@@ -29,7 +31,7 @@ class Graph(Function):
     """A program made of nodes.
 
     `steps` are the nodes of all branches in the order of the program, `parameters` what it takes
-    beside the state, `returned` what it returns.
+    beside the state, `returned` what it returns, `passes` what was done to make it run faster.
     """
 
     def __init__(
@@ -38,7 +40,9 @@ class Graph(Function):
         name: str = "graph",
         parameters: Sequence[inspect.Parameter] = (),
         returned: Operand = None,
+        passes: Iterable[str] = PASSES,
     ) -> None:
+        self.passes = chosen(passes)
         self.steps = tuple(steps)
         self.parameters = tuple(parameters)
         self.returned = returned
@@ -105,7 +109,20 @@ class Graph(Function):
         return f"<graph {self.__name__}{self._signature} of {len(self.steps)} nodes>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.steps, self.__name__, self.parameters, self.returned)
+        return type(self), (
+            self.steps,
+            self.__name__,
+            self.parameters,
+            self.returned,
+            self.passes,
+        )
+
+    @cached_property
+    def _ops(self) -> list[Op | None]:
+        """For each step what records it, where the plan has that."""
+        if "plan" not in self.passes:
+            return [None] * len(self.steps)
+        return [op_of(node) for node in self.nodes]
 
     def _tree(self) -> Iterator[str]:
         branches: dict[int, list[ir.Node]] = {}
@@ -146,9 +163,13 @@ def execute(graph: Graph, state: State, arguments: Mapping[str, Any]) -> Any:
         index = earlier.get(value.name, 0) + value.index
         return states[value.branch]._read(value.name, index)
 
-    for branch, node in graph.steps:
+    planned = type(state) is State
+    for (branch, node), op in zip(graph.steps, graph._ops, strict=True):
         try:
-            _step(states, states[branch], node, leaf)
+            if planned and op is not None:
+                op(states[branch], leaf)
+            else:
+                _step(states, states[branch], node, leaf)
         except SgliteError:
             raise
         except Exception as error:
@@ -158,7 +179,7 @@ def execute(graph: Graph, state: State, arguments: Mapping[str, Any]) -> Any:
 
 
 def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
-    place = node.place or _NOWHERE
+    place = node.place or ir.NOWHERE
     match node:
         case ir.Literal(text=text):
             state._add(text, place)
@@ -174,6 +195,8 @@ def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
             states.extend(state._fork(node.branches, node.names, place))
         case ir.Join():
             state._join([states[number] for number in node.branches], node.keys, place)
+        case ir.Release():
+            state._release()
         case ir.CallOpen() | ir.CallClose():
             state._record.note(node)
         case _:

@@ -1,6 +1,7 @@
 """Graphs as JSON text, and back. Loading makes values and calls nothing that the text names.
 
     {"version": 1, "name": ..., "parameters": [{"name", "kind", "default"}], "returned": OPERAND,
+     "passes": [NAME],
      "nodes": [{"node": "Gen", "branch": 0, "place": [FILE, LINE], ...fields that say something}]}
 
 An operand is a JSON scalar, or an object of one key that says what it is. A type is written as its
@@ -19,6 +20,7 @@ from sglite import ir, values
 from sglite.grammars import plain_part, read_part
 from sglite.graph import Graph
 from sglite.options import Options
+from sglite.passes import chosen
 from sglite.runtime.segment import Constraint
 from sglite.types import parser_name, parser_of, value_type
 from sglite.values import STR_METHODS
@@ -40,6 +42,7 @@ _NODES: dict[str, type[ir.Node]] = {
         ir.Join,
         ir.CallOpen,
         ir.CallClose,
+        ir.Release,
     )
 }
 _KINDS = (
@@ -63,6 +66,7 @@ def plain(graph: Graph) -> dict[str, Any]:
         "name": graph.__name__,
         "parameters": [_parameter(p) for p in graph.parameters],
         "returned": _operand(graph.returned),
+        "passes": list(graph.passes),
         "nodes": [_node(branch, node) for branch, node in graph.steps],
     }
 
@@ -95,7 +99,8 @@ def from_plain(data: Any, types: Mapping[str, Any]) -> Graph:
             steps.append(_read_node(entry, types))
         at = "the order of the nodes"
         _check(steps, {p.name for p in parameters}, returned)
-        return Graph(steps, str(data.get("name", "graph")), parameters, returned)
+        passes = chosen(data.get("passes"))
+        return Graph(steps, str(data.get("name", "graph")), parameters, returned, passes)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"the text is not a graph: {at}: {error}") from error
 

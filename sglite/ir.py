@@ -24,6 +24,10 @@ class Place(NamedTuple):
     line: int
 
 
+NOWHERE = Place("<graph>", 0)
+"""Of a node that was written by hand."""
+
+
 class Expression:
     """What `s += ...` takes besides text. `+` puts expressions and texts one after the other."""
 
@@ -270,6 +274,11 @@ class CallClose(Node):
     """The end of another program's body."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Node):
+    """The point after which nothing uses this branch."""
 
 
 class Step(NamedTuple):

@@ -106,17 +106,21 @@ class Function:
         self._bind(args, kwargs)
         return stream(Launch(self, model, options), row or 0, args, kwargs)
 
-    def compile(self, **constants: Any) -> Graph:
+    def compile(self, *, passes: Iterable[str] | None = None, **constants: Any) -> Graph:
         """Trace the program once and return its graph, which runs with the same values.
 
         `constants` are arguments that the graph is made for: loops over them are unrolled. All
-        others stay open. Raises GraphBreak, with file and line, for what a graph cannot say.
+        others stay open. `passes`: which of `sglite.passes` are applied, None: all. Raises
+        GraphBreak, with file and line, for what a graph cannot say.
         """
         from sglite.graph import Graph
+        from sglite.passes import applied, chosen
         from sglite.trace import trace
 
+        names = chosen(passes)
         traced = trace(self, constants)
-        return Graph(traced.steps, self.__name__, traced.parameters, traced.returned)
+        steps = applied(traced.steps, traced.returned, names)
+        return Graph(steps, self.__name__, traced.parameters, traced.returned, names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record this program inside of another one.

@@ -196,7 +196,7 @@ class State:
                 self._record.parts.append(content)
                 self._pending.text(content)
         elif isinstance(content, ir.Gen | ir.Select):
-            self._add_hole(content.at(place))
+            self._add_hole(content if content.place == place else content.at(place))
         elif isinstance(content, Pattern):
             self._add_hole(content.hole().at(place))
         elif isinstance(content, ir.Concat):
@@ -218,9 +218,7 @@ class State:
     def _add_hole(self, node: ir.Hole) -> None:
         name = node.name
         if name is None:
-            # No variable of the user can be called so by accident.
-            self._unnamed += 1
-            name = f"#{self._unnamed}"
+            name = self._unnamed_hole()
         record, run = self._record, self._run
         occurrences = record.variables.setdefault(name, [])
         key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
@@ -232,6 +230,17 @@ class State:
         record.take(slot)
         record.note(node)
         record.parts.append(slot)
+
+    def _unnamed_hole(self) -> str:
+        """A name that no variable of the user has by accident."""
+        self._unnamed += 1
+        return f"#{self._unnamed}"
+
+    def _release(self) -> None:
+        """Nothing uses this branch any more: close its sequence when its work is done."""
+        self._flush()
+        if self._sequence is not None:
+            self._run.release(self._sequence)
 
     @contextmanager
     def _turn(self, role: str, place: ir.Place) -> Iterator[None]:

@@ -337,10 +337,7 @@ class _TraceState(State):
         for name in getattr(node, "__dataclass_fields__", ()):
             for symbol in symbols_in(getattr(node, name)):
                 symbol.refuse(f"the {name} of a hole in code without a source")
-        name = node.name
-        if name is None:
-            self._unnamed += 1
-            name = f"#{self._unnamed}"
+        name = node.name or self._unnamed_hole()
         slot = Slot(node, name)
         self._record.variables.setdefault(name, []).append(slot)
         self._record.take(slot)
@@ -350,6 +347,9 @@ class _TraceState(State):
         for symbol in symbols_in(role):
             symbol.refuse("the role of a turn")
         super()._open_turn(role, place)
+
+    def _release(self) -> None:
+        self._record.note(ir.Release())
 
     def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
         body = self._tracer.seen(call.body)

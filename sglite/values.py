@@ -94,27 +94,54 @@ Leaf = Callable[[Argument | Reading | Branch], Any]
 
 def evaluate(operand: Operand, leaf: Leaf) -> Any:
     """The value of `operand`, where `leaf` gives that of arguments and readings."""
+    return prepared(operand)(leaf)
+
+
+def prepared(operand: Operand) -> Callable[[Leaf], Any]:
+    """The function that evaluates `operand`."""
     match operand:
         case Argument() | Reading() | Branch():
-            return leaf(operand)
+            return lambda leaf: leaf(operand)
         case Format(of, conversion, spec):
-            value = evaluate(of, leaf)
-            if conversion:
-                value = _CONVERSIONS[conversion](value)
-            return format(value, evaluate(spec, leaf))
+            return _format(prepared(of), _CONVERSIONS.get(conversion), prepared(spec))
         case Joined(parts):
-            return reduce(operator.add, [evaluate(part, leaf) for part in parts])
+            each = [prepared(part) for part in parts]
+            return lambda leaf: reduce(operator.add, [part(leaf) for part in each])
         case Item(of, key):
-            return evaluate(of, leaf)[evaluate(key, leaf)]
+            container, index = prepared(of), prepared(key)
+            return lambda leaf: container(leaf)[index(leaf)]
         case Method(of, name, args):
-            if name not in STR_METHODS:
-                raise ValueError(f"{name!r} is no method of texts that a graph may use")
-            text = evaluate(of, leaf)
-            if not isinstance(text, str):  # what an argument of another class does is not known
-                raise TypeError(f"{describe(of)}.{name}() is for texts, got {text!r}")
-            return getattr(str, name)(text, *(evaluate(a, leaf) for a in args))
+            return _method(operand, prepared(of), name, [prepared(arg) for arg in args])
+        case list() | tuple() | dict() | slice():
+            return lambda leaf: over(operand, lambda part: evaluate(part, leaf))
         case _:
-            return over(operand, lambda part: evaluate(part, leaf))
+            return lambda leaf: operand
+
+
+def _format(
+    of: Callable[[Leaf], Any],
+    convert: Callable[[Any], str] | None,
+    spec: Callable[[Leaf], Any],
+) -> Callable[[Leaf], Any]:
+    if convert is None:
+        return lambda leaf: format(of(leaf), spec(leaf))
+    return lambda leaf: format(convert(of(leaf)), spec(leaf))
+
+
+def _method(
+    whole: Method, of: Callable[[Leaf], Any], name: str, args: list[Callable[[Leaf], Any]]
+) -> Callable[[Leaf], Any]:
+    if name not in STR_METHODS:
+        raise ValueError(f"{name!r} is no method of texts that a graph may use")
+    method = getattr(str, name)
+
+    def call(leaf: Leaf) -> Any:
+        text = of(leaf)
+        if not isinstance(text, str):  # what an argument of another class does is not known
+            raise TypeError(f"{describe(whole.of)}.{name}() is for texts, got {text!r}")
+        return method(text, *(arg(leaf) for arg in args))
+
+    return call
 
 
 def substitute(operand: Operand, leaf: Leaf) -> Operand:
