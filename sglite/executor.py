@@ -245,7 +245,11 @@ class Run:
             where = " at the text before it" if isinstance(step, Append) else ""
             failure = slot.error(f"{verb}{where}: {said}")
         else:
-            failure = ProgramError(f"the text at the end of the program {verb}: {said}")
+            steps_backwards = reversed(self.record.log.steps)
+            last = next(
+                (n for b, n in steps_backwards if not b and isinstance(n, ir.Literal)), None
+            )
+            failure = program_error(f"the text at the end of the program {verb}: {said}", last)
         failure.__cause__ = error
         return failure
 

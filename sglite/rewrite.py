@@ -9,7 +9,9 @@ what `is` and `match` look at by `hooks.known`. Lines, globals and closures stay
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
+import tokenize
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
@@ -82,15 +84,30 @@ def _changed(code: CodeType) -> CodeType | None:
 def _find(code: CodeType) -> Any:
     """A fresh tree of the function that the code was made of."""
     lines = linecache.getlines(code.co_filename)
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return None
-    found: list[Any] = [node for node in ast.walk(tree) if _is_of(node, code)]
+    tree = _parsed("".join(lines)) or _parsed_block(lines, code.co_firstlineno)
+    found: list[Any] = [node for node in ast.walk(tree) if _is_of(node, code)] if tree else []
     if len(found) > 1:  # several lambdas on one line
         spots = {(line, column) for line, _, column, _ in code.co_positions()}
         found = [n for n in found if (n.body.lineno, n.body.col_offset) in spots]
     return found[0] if len(found) == 1 else None
+
+
+def _parsed(text: str) -> ast.AST | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _parsed_block(lines: list[str], first: int) -> ast.AST | None:
+    """The tree of the block at a line, for a program in a file that is not all Python."""
+    try:
+        block = "".join(inspect.getblock(lines[first - 1 :]))
+    except (SyntaxError, tokenize.TokenError, IndexError):
+        return None
+    indented = block[:1].isspace()
+    tree = _parsed(f"if 1:\n{block}" if indented else block)
+    return ast.increment_lineno(tree, first - 1 - indented) if tree else None
 
 
 def _is_of(node: ast.AST, code: CodeType) -> bool:

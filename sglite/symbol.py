@@ -58,12 +58,16 @@ class Symbol(ir.Expression):
     def __add__(self, other: object) -> Any:
         if isinstance(other, Symbol | str):
             return self.over(Joined((*_parts(self), unwrap(other))))
-        return super().__add__(other) if isinstance(other, ir.Expression) else NotImplemented
+        if isinstance(other, ir.Expression):
+            return super().__add__(other)
+        return self.refuse("arithmetic")
 
     def __radd__(self, other: object) -> Any:
         if isinstance(other, str):
             return self.over(Joined((other, self.value)))
-        return super().__radd__(other) if isinstance(other, ir.Expression) else NotImplemented
+        if isinstance(other, ir.Expression):
+            return super().__radd__(other)
+        return self.refuse("arithmetic")
 
     def __getitem__(self, key: object) -> Symbol:
         return self.over(Item(self.value, unwrap(key)))

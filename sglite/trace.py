@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
+from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -186,15 +188,47 @@ class _Tracer:
             return lambda value, spec="": text_of(((value, "", spec),))
         if function is repr:
             return lambda value: text_of(((value, "r", ""),))
-        if function in _LOOKERS:
+        if kind is partial:
+            return partial(self.callee(function.func), *function.args, **function.keywords)
+        if isinstance(function, type):
+            return self._made(function)
+        if any(function is each for each in _LOOKERS):
             return lambda *args: function(*map(self.known, args))
+        call = kind.__dict__.get("__call__")
+        if type(call) is FunctionType and not _is_ours(call):
+            return MethodType(self.seen(call), function)
         return function
+
+    def _made(self, kind: type) -> Callable[..., Any]:
+        """A class whose objects are made under our eyes, or are made as they are."""
+        begin: Any = kind.__init__  # type: ignore[misc]
+        new: Any = kind.__new__
+        plain = type(kind) is type and new is object.__new__
+        if kind in _LOOKERS:
+            return lambda *args: kind(*map(self.known, args))
+        if not plain or type(begin) is not FunctionType or _is_ours(begin):
+            return kind
+        if is_dataclass(kind) and begin.__code__.co_filename.startswith("<"):
+            begin = getattr(kind, "__post_init__", None)  # the rest only assigns
+            if begin is None:
+                return kind
+
+        def make(*args: Any, **kwargs: Any) -> Any:
+            if not symbols_in((args, kwargs)):
+                return kind(*args, **kwargs)
+            if is_dataclass(kind):
+                symbols_in((args, kwargs))[0].refuse(f"something in {kind.__name__}.__post_init__")
+            made: Any = object.__new__(kind)
+            self.seen(begin)(made, *args, **kwargs)
+            return made
+
+        return make
 
     def seen(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function with hooks, or one that takes no symbols."""
         if not isinstance(function, FunctionType):
             return function
-        if function.__globals__.get("__name__", "").partition(".")[0] == _PACKAGE:
+        if _is_ours(function):
             return self._primitive(function)
         again = rewritten(function, self)
         if again is not None:
@@ -251,6 +285,10 @@ class _Tracer:
 
 _LOOKERS = (isinstance, issubclass, type, callable, id, hasattr)
 _WITH_ARGUMENTS = ("join", "replace", "removeprefix", "removesuffix", "strip", "lstrip", "rstrip")
+
+
+def _is_ours(function: FunctionType) -> bool:
+    return str(function.__globals__.get("__name__", "")).partition(".")[0] == _PACKAGE
 
 
 class _Recording:

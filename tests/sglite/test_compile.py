@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -139,6 +141,7 @@ BREAKS: dict[str, Callable[[Any, Any], object]] = {
     "attribute": lambda s, x: s.__iadd__(x.name),
     "attribute by name": lambda s, x: s.__iadd__("a" if hasattr(x, "a") else "b"),
     "arithmetic": lambda s, x: s.__iadd__(f"{x * 2}"),
+    "sum": lambda s, x: s.__iadd__(f"{x + 2}"),
     "number": lambda s, x: s.__iadd__("a" * int(x)),
     "range": lambda s, x: [s.__iadd__("a") for _ in range(x)],
     "percent": lambda s, x: s.__iadd__("%s" % x),  # noqa: UP031
@@ -221,6 +224,64 @@ def test_what_a_graph_returns(scripted: MakeScripted) -> None:
     row = sgl.function(lambda s, x: [s, {x: 1}, (x, 2.5, None)]).compile(x="k").run()
     assert isinstance(row.returned[0], sgl.State)
     assert row.returned[1:] == [{"k": 1}, ("k", 2.5, None)]
+
+
+class Sign:
+    def __init__(self, text: Any) -> None:
+        self.text = "none" if text is None else f"<{text}>"
+
+    def __call__(self, other: Any) -> Any:
+        return f"{self.text}{other}"
+
+    def guess(self, other: Any) -> str:
+        return "a" if other is None else "b"
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any
+
+    def both(self) -> Any:
+        return f"{self.left}-{self.right}"
+
+
+def test_objects_and_partials_are_seen_through(scripted: MakeScripted) -> None:
+    scripted()
+
+    @sgl.function
+    def program(s: sgl.State, x: Any, what: str) -> None:
+        if what == "class":
+            s += Sign(x).text
+        elif what == "call":
+            s += Sign("a")(x)
+        elif what == "method":
+            s += Sign("a").guess(x)
+        elif what == "partial":
+            s += functools.partial(heading, x)()
+        elif what == "partial of a guess":
+            s += functools.partial(Sign("a").guess, x)()
+        elif what == "dataclass":
+            s += Pair(x, right="r").both()
+
+    for what in ("call", "partial", "dataclass"):
+        graph = program.compile(what=what)
+        assert graph.run("X").text() == program.run("X", what).text()
+    for what in ("class", "method", "partial of a guess"):
+        with pytest.raises(sgl.GraphBreak, match="what it is"):
+            program.compile(what=what)
+
+
+def test_programs_in_a_file_that_is_not_all_python(tmp_path: Path, scripted: MakeScripted) -> None:
+    scripted()
+    page = tmp_path / "page.md"
+    source = "if True:\n    @function\n    def program(s, x):\n        s += f'<{x}>'\n"
+    page.write_text(f"# A page (of text\n{source}\nand more (text\n")
+    space: dict[str, Any] = {"function": sgl.function}
+    exec(compile("\n" + source, str(page), "exec", dont_inherit=True), space)
+    graph = space["program"].compile()
+    assert graph.run("a").text() == "<a>"
+    assert graph.nodes[0].place == (str(page), 5)
 
 
 @dataclass
