@@ -85,7 +85,7 @@ def _parts(value: object, depth: int) -> Iterator[bytes]:
     yield f"{kind.__module__}.{kind.__qualname__} ".encode()
     if isinstance(value, Enum):
         yield value.name.encode()
-    elif isinstance(value, _PLAIN | _BY_REPR):
+    elif isinstance(value, (*_PLAIN, *_BY_REPR)):
         yield repr(value).encode()
     elif isinstance(value, Mapping):
         # Arguments by name: which was written first makes no difference to the program.
@@ -120,7 +120,7 @@ def _collect(body: Callable[..., Any], name: str, package: str, found: dict[str,
     code = getattr(body, "__code__", None)
     if code is None:
         return
-    named = inspect.getclosurevars(body).nonlocals | _globals(code, body.__globals__)
+    named = {**inspect.getclosurevars(body).nonlocals, **_globals(code, body.__globals__)}
     if body.__defaults__ or body.__kwdefaults__:
         named |= {f"{name}'s defaults": (body.__defaults__, body.__kwdefaults__)}
     for key, value in sorted(named.items()):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
     from sglite.program import Function
 
+
 class Launch:
     """What all rows of one call share: program, model, options and seed, settled when submitted."""
 
@@ -57,9 +58,7 @@ class Launch:
 
     def start(self, row: int, watcher: Watcher | None = None) -> Run:
         """A run for one row; its body has not been executed yet."""
-        return Run(
-            self.model.engine, self.options, self.seed, row, watcher, in_task=self.in_task
-        )
+        return Run(self.model.engine, self.options, self.seed, row, watcher, in_task=self.in_task)
 
     def execute(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Execute the body in this thread and hand everything over.
@@ -87,9 +86,7 @@ class Launch:
         Cancelling the caller cancels the run, and cancelling the run cancels the body.
         """
         loop = asyncio.get_running_loop()
-        body = loop.create_task(
-            self._body_in_task(run, args, kwargs), context=self._inside(run)
-        )
+        body = loop.create_task(self._body_in_task(run, args, kwargs), context=self._inside(run))
         box = mailbox(loop)
         run.when_ended_early(lambda: box.call(body.cancel))
         try:

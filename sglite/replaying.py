@@ -17,10 +17,10 @@ from sglite.chat import Fragments
 from sglite.errors import CancelledError, ModelError, ProgramError
 from sglite.graph import Graph
 from sglite.graph_json import from_plain, plain
+from sglite.launch import Launch
 from sglite.lowering import BranchPath, hole_key
 from sglite.model import Model
 from sglite.options import Options
-from sglite.launch import Launch
 from sglite.record import Record, Slot
 from sglite.result import Result
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
