@@ -48,7 +48,7 @@ def check_settings(rows: object, errors: str, order: str, window: int) -> None:
 
 def run_all(launch: Launch, rows: Iterable[Row], window: int) -> list[Result]:
     """Every row, in order; the caller's thread works on them."""
-    batch = _Batch(launch, iter(rows), window, None)
+    batch = _Batch(launch, iter(rows), window, None, all_at_once=True)
     try:
         batch.work()
         runs = batch.join()
@@ -62,7 +62,7 @@ def run_as_completed(
     launch: Launch, rows: Iterable[Row], window: int, bar: Bar, journal: Journal | None
 ) -> Iterator[Result]:
     """Every row when it is done; a thread of its own works on them, as far as `window` allows."""
-    batch = _Batch(launch, iter(rows), window, journal)
+    batch = _Batch(launch, iter(rows), window, journal, all_at_once=False)
     with bar, journal or bar:
         try:
             threading.Thread(target=batch.work_alone, name="sglite-batch", daemon=True).start()
@@ -125,7 +125,13 @@ class _Batch:
     """Rows that are under way, and done but not taken: together at most `window`."""
 
     def __init__(
-        self, launch: Launch, rows: Iterator[Row], window: int, journal: Journal | None
+        self,
+        launch: Launch,
+        rows: Iterator[Row],
+        window: int,
+        journal: Journal | None,
+        *,
+        all_at_once: bool,
     ) -> None:
         self._launch = launch
         self._rows = rows
@@ -134,7 +140,7 @@ class _Batch:
         self._watcher = _Watcher(self)
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
-        self._taken = True  # rows that are done make room at once
+        self._all_at_once = all_at_once  # rows that are done make room before they are taken
         self._count = 0
         self._open = 0
         self._reading_rows = threading.Lock()
@@ -167,12 +173,12 @@ class _Batch:
                 self._changed.wait()
         if self._failure is not None:
             raise self._failure
-        return list(self._done)  # type: ignore[arg-type]
+        done, self._done = self._done, deque()
+        return list(done)  # type: ignore[arg-type]
 
     def take(self) -> Run | Result | None:
         """The next row that is done; None when all are taken. Raises like `join`."""
         with self._changed:
-            self._taken = False
             while not self._done and (self._live or not self._exhausted):
                 self._changed.wait()
             if self._done:
@@ -243,7 +249,7 @@ class _Batch:
         with self._changed:
             del self._live[run.row]
             self._done.append(run)
-            self._open -= self._taken
+            self._open -= self._all_at_once
             self._changed.notify_all()
 
     def _help(self) -> None:

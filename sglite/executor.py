@@ -501,7 +501,8 @@ class Run:
             if self._asleep:
                 self._wake_all()
                 self._wake(None)
-            self._watcher.finished(self)
+            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
+            watcher.finished(self)
 
     def _release(self, child: Run) -> None:
         with self._lock:

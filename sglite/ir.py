@@ -105,6 +105,12 @@ def _concat(*operands: object) -> Concat:
     return Concat(tuple(parts))
 
 
+_placed: dict[tuple[int, Place], tuple[Any, Any]] = {}
+"""Nodes that were recorded before: each row of a batch records the same ones at the same places."""
+
+_MOST_PLACED = 4096
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Expression):
     """One recorded step. `place` is None until a state has recorded it."""
@@ -113,7 +119,15 @@ class Node(Expression):
 
     def at(self, place: Place) -> Self:
         """This node, recorded at `place`."""
-        return replace(self, place=place)
+        key = (id(self), place)
+        found = _placed.get(key)
+        if found is None:
+            if len(_placed) >= _MOST_PLACED:
+                _placed.clear()
+            # With the node itself, so that its id is nobody else's.
+            found = _placed[key] = (self, replace(self, place=place))
+        placed: Self = found[1]
+        return placed
 
     def describe(self) -> str:
         """The node as an error message names it, for instance `gen('age')`."""

@@ -6,11 +6,13 @@ text waits here until the next hole or the end of the program arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from sglite import ir
 from sglite.options import DEFAULT_MAX_TOKENS, Options, Sampling
@@ -71,6 +73,49 @@ def lower_hole(
         node.hidden,
         node.drops,
     )
+
+
+class Lowered:
+    """The step of a hole, all but its name and its key."""
+
+    __slots__ = ("_after", "_before", "_kind")
+
+    def __init__(
+        self, node: ir.Hole, defaults: Options, *, engine: Engine, after_word: bool = False
+    ) -> None:
+        step = lower_hole(node, "", 0, defaults, engine=engine, after_word=after_word)
+        self._kind: Callable[..., Gen | Select] = type(step)
+        names, at = _BORDER[type(step)]
+        self._before: list[Any] = [getattr(step, name) for name in names[1:at]]
+        self._after: list[Any] = [getattr(step, name) for name in names[at + 1 :]]
+
+    def step(self, name: str, key: int) -> Gen | Select:
+        """The step of one occurrence."""
+        return self._kind(name, *self._before, key, *self._after)
+
+
+_BORDER = {
+    kind: (names := [field.name for field in fields(kind)], names.index("key"))
+    for kind in (Gen, Select)
+}
+
+_lowered: dict[tuple[int, int, bool], tuple[ir.Hole, Options, Lowered]] = {}
+_MOST_LOWERED = 4096
+
+
+def lowered(node: ir.Hole, defaults: Options, *, engine: Engine, after_word: bool) -> Lowered:
+    """`Lowered`, remembered: each row of a batch has the same holes and the same options."""
+    key = (id(node), id(defaults), after_word)
+    found = _lowered.get(key)
+    if found is not None:
+        return found[2]
+    made = Lowered(node, defaults, engine=engine, after_word=after_word)
+    if isinstance(node, ir.Select) or not node.logit_bias:  # its ids are those of one model
+        if len(_lowered) >= _MOST_LOWERED:
+            _lowered.clear()
+        # With node and options, so that their ids are nobody else's.
+        _lowered[key] = (node, defaults, made)
+    return made
 
 
 def _biases(node: ir.Gen, engine: Engine) -> tuple[tuple[int, float], ...]:
@@ -153,8 +198,13 @@ class Pending:
 
     def _end_text(self) -> None:
         if self._texts:
-            self._steps.append(Append(tuple(_pieces(self._texts))))
+            pieces = _pieces(self._texts) if len(self._texts) > 1 else _piece(*self._texts[0])
+            self._steps.append(Append(tuple(pieces)))
             self._texts.clear()
+
+
+def _piece(kind: PieceKind, text: str) -> tuple[Piece]:
+    return (Piece(text, kind),)
 
 
 def _pieces(texts: list[tuple[PieceKind, str]]) -> Iterator[Piece]:

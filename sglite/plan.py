@@ -8,14 +8,10 @@ know the inside of a state for that. Symbolic states are left to `State._add`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
 
 from sglite import ir
-from sglite.executor import Run
-from sglite.lowering import hole_key, lower_hole
+from sglite.lowering import hole_key, lowered
 from sglite.record import Slot
-from sglite.runtime.segment import Gen, Select
 from sglite.state import State
 from sglite.values import Leaf, prepared
 
@@ -57,7 +53,6 @@ def _insert(node: ir.Insert) -> Op:
 
 
 def _hole(node: ir.Hole) -> Op:
-    steps: dict[bool, _Lowered] = {}
     own = node.options.seed
 
     def op(state: State, leaf: Leaf) -> None:
@@ -67,10 +62,8 @@ def _hole(node: ir.Hole) -> Op:
         seed = run.seed if own is None else own
         key = hole_key(seed, run.row, record.path, name, len(every))
         after_word = pending.ends_in_word
-        lowered = steps.get(after_word)
-        if lowered is None or lowered.run_with != (run.options, run.engine):
-            lowered = steps[after_word] = _Lowered(node, run, after_word)
-        pending.hole(lowered.step(name, key))
+        step = lowered(node, run.options, engine=run.engine, after_word=after_word)
+        pending.hole(step.step(name, key))
         slot = Slot(node, name)
         state._slots.append(slot)
         every.append(slot)
@@ -79,22 +72,3 @@ def _hole(node: ir.Hole) -> Op:
         record.parts.append(slot)
 
     return op
-
-
-class _Lowered:
-    """The step of a hole under the options of a run, all but its name and its key."""
-
-    __slots__ = ("_after", "_before", "_kind", "run_with")
-
-    def __init__(self, node: ir.Hole, run: Run, after_word: bool) -> None:
-        step = lower_hole(node, "", 0, run.options, engine=run.engine, after_word=after_word)
-        names = [field.name for field in fields(step)]
-        assert names[0] == "name"
-        at = names.index("key")
-        self.run_with = (run.options, run.engine)
-        self._kind: Callable[..., Gen | Select] = type(step)
-        self._before: list[Any] = [getattr(step, name) for name in names[1:at]]
-        self._after: list[Any] = [getattr(step, name) for name in names[at + 1 :]]
-
-    def step(self, name: str, key: int) -> Gen | Select:
-        return self._kind(name, *self._before, key, *self._after)

@@ -138,8 +138,19 @@ class Turn:
 class Log:
     """Everything that a program recorded, in its order, and how many branches it has."""
 
-    steps: list[ir.Step] = field(default_factory=list)
     branches: int = 1
+    _numbers: list[int] = field(default_factory=list)
+    _nodes: list[ir.Node] = field(default_factory=list)
+
+    def append(self, branch: int, node: ir.Node) -> None:
+        """One more step."""
+        self._numbers.append(branch)
+        self._nodes.append(node)
+
+    @property
+    def steps(self) -> list[ir.Step]:
+        """All steps so far."""
+        return [*map(ir.Step, self._numbers, self._nodes)]
 
 
 @dataclass(slots=True)
@@ -174,11 +185,12 @@ class Record:
 
     def note(self, node: ir.Node) -> None:
         """One more node of this branch."""
-        self.log.steps.append(ir.Step(self.number, node))
+        self.log.append(self.number, node)
 
     def take(self, slot: Slot) -> None:
         """The variables that are parts of the text of a hole."""
-        for captured in slot.node.captures if isinstance(slot.node, ir.Gen) else ():
+        node = slot.node
+        for captured in node.captures if isinstance(node, ir.Gen) else ():
             self.variables.setdefault(captured.name, []).append(Taken(slot, captured))
 
     def own_variables(self) -> dict[str, Variable]:

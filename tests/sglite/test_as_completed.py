@@ -58,19 +58,26 @@ def test_rows_are_taken_as_results_are(scripted: MakeScripted, program: sgl.Func
     assert asked == asked_then
 
 
-@PROGRAMS
-def test_what_is_done_first_comes_first(scripted: MakeScripted, program: sgl.Function) -> None:
+def test_what_is_done_first_comes_first(scripted: MakeScripted) -> None:
     go_on = threading.Event()
 
-    def answer(text: str) -> str:
-        if text == "d0" and program is not static:
-            return "slow"
-        return "x"
+    @sgl.function
+    def program(s: sgl.State, n: int) -> None:
+        s += sgl.gen("x")
+        if s["x"] and n == 0:
+            inner.run()
 
-    scripted({"x": answer})
-    rows = program.run_batch([{"doc": f"d{i}"} for i in range(20)], order="completed")
-    assert sorted(row.row for row in rows) == list(range(20))
+    @sgl.function
+    def inner(s: sgl.State) -> None:
+        s += sgl.gen("y")
+        s["y"]
+        assert go_on.wait(10)
+
+    scripted()
+    results = program.run_batch(({"n": n} for n in range(20)), order="completed", window=20)
+    assert next(results).row in range(20)
     go_on.set()
+    assert len([*results]) == 19
 
 
 def test_a_row_that_waits_holds_nobody_up(scripted: MakeScripted) -> None:
@@ -100,11 +107,10 @@ def test_failures_are_kept_to_the_end(scripted: MakeScripted, program: sgl.Funct
 
     scripted({"x": answer})
     rows = [{"doc": f"d{i}"} for i in range(6)]
-    good = []
+    results = program.run_batch(rows, order="completed")
+    assert sorted(next(results).row for _ in range(4)) == [0, 1, 3, 5]
     with pytest.raises(sgl.BatchError, match="2 of 6 rows failed") as caught:
-        for row in program.run_batch(rows, order="completed"):
-            good.append(row.row)
-    assert sorted(good) == [0, 1, 3, 5]
+        next(results)
     assert sorted(row.row for row in caught.value.rows) == [2, 4]
     returned = program.run_batch(rows, order="completed", errors="return")
     assert sorted(row.row for row in returned if row.error) == [2, 4]

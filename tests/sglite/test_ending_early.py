@@ -1,4 +1,4 @@
-"""Deadlines, cancellation and handles: whatever a body waits for, it ends, and closes everything."""
+"""Deadlines, cancellation, handles: whatever a body waits for, it ends, and closes everything."""
 
 from __future__ import annotations
 

@@ -71,9 +71,7 @@ def test_a_batch_that_is_run_again_does_nothing_twice(
 
 
 @pytest.mark.parametrize("order", ["rows", "completed"])
-def test_coroutines_have_a_journal_too(
-    scripted: MakeScripted, tmp_path: Path, order: str
-) -> None:
+def test_coroutines_have_a_journal_too(scripted: MakeScripted, tmp_path: Path, order: str) -> None:
     @sgl.function
     async def coroutine(s: sgl.State, doc: str) -> str:
         s += doc + sgl.gen("x")
@@ -114,7 +112,9 @@ def test_other_arguments_are_another_row(scripted: MakeScripted, tmp_path: Path)
     rows = program.run_batch(changed, journal=path)
     assert "new" in rows[1].text()
     assert len(engine.opened) == before + 3
+
     class Thing: ...
+
     with pytest.raises(TypeError, match="row 0 cannot be kept in a journal: a Thing"):
         program.run_batch([{"doc": Thing()}], journal=path)
 
@@ -154,12 +154,12 @@ def f(s, doc):  # a comment
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(source=SOURCE.replace("gen(\"x\")", "gen(\"x\", max_tokens=3)")), "program: f"),
-        (dict(source=SOURCE.replace("s += WORD", "s += WORD + '!'")), "program: greet"),
-        (dict(scope={"WORD": "bye"}), "program: WORD"),
-        (dict(options=sgl.Options(temperature=0.5)), r"options: temperature \(None then, 0.5 now"),
-        (dict(options=sgl.Options(seed=1)), r"seed \("),
-        (dict(model="other"), r"model: name \('scripted' then, 'other' now\)"),
+        ({"source": SOURCE.replace('gen("x")', 'gen("x", max_tokens=3)')}, "program: f"),
+        ({"source": SOURCE.replace("s += WORD", "s += WORD + '!'")}, "program: greet"),
+        ({"scope": {"WORD": "bye"}}, "program: WORD"),
+        ({"options": sgl.Options(temperature=0.5)}, r"options: temperature \(None then, 0.5 now"),
+        ({"options": sgl.Options(seed=1)}, r"seed \("),
+        ({"model": "other"}, r"model: name \('scripted' then, 'other' now\)"),
     ],
 )
 def test_what_has_changed_is_refused_by_name(
