@@ -93,12 +93,15 @@ def unfit(content: object) -> TypeError:
     )
 
 
+_PARTS = (str, Expression)
+
+
 def _concat(*operands: object) -> Concat:
     parts: list[str | Expression] = []
     for operand in operands:
-        if isinstance(operand, Concat):
-            parts.extend(operand.parts)
-        elif isinstance(operand, Expression | str):
+        if type(operand) is Concat:
+            parts += operand.parts
+        elif isinstance(operand, _PARTS):
             parts.append(operand)
         else:
             raise unfit(operand)

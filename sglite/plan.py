@@ -45,7 +45,8 @@ def _insert(node: ir.Insert) -> Op:
     def op(state: State, leaf: Leaf) -> None:
         text = value(leaf)
         if type(text) is str and text.isascii() and text:
-            _text(state, ir.Literal(text, place=place), text)
+            state._record.note_text(text, place)
+            state._pending.text(text)
         else:
             state._add(text, place)
 

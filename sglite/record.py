@@ -6,7 +6,7 @@ no engine, so that results can outlive their model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -134,23 +134,32 @@ class Turn:
     end: int | None = None
 
 
-@dataclass(slots=True)
 class Log:
     """Everything that a program recorded, in its order, and how many branches it has."""
 
-    branches: int = 1
-    _numbers: list[int] = field(default_factory=list)
-    _nodes: list[ir.Node] = field(default_factory=list)
+    __slots__ = ("_noted", "branches")
 
-    def append(self, branch: int, node: ir.Node) -> None:
+    def __init__(self) -> None:
+        self.branches = 1
+        # Branch, node, None; or branch, text, place: a row has many of them, and most are text.
+        self._noted: list[Any] = []
+
+    def node(self, branch: int, node: ir.Node) -> None:
         """One more step."""
-        self._numbers.append(branch)
-        self._nodes.append(node)
+        self._noted += (branch, node, None)
+
+    def text(self, branch: int, text: str, place: ir.Place) -> None:
+        """One more step, a literal."""
+        self._noted += (branch, text, place)
 
     @property
     def steps(self) -> list[ir.Step]:
         """All steps so far."""
-        return [*map(ir.Step, self._numbers, self._nodes)]
+        every = iter(self._noted)
+        return [
+            ir.Step(branch, what if place is None else ir.Literal(what, place=place))
+            for branch, what, place in zip(every, every, every, strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -161,7 +170,7 @@ class Record:
     """
 
     path: BranchPath = ()
-    inherited: list[str | Slot] = field(default_factory=list)
+    inherited: Sequence[str | Slot] = ()
     log: Log = field(default_factory=Log)
     number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
@@ -185,7 +194,12 @@ class Record:
 
     def note(self, node: ir.Node) -> None:
         """One more node of this branch."""
-        self.log.append(self.number, node)
+        self.log.node(self.number, node)
+
+    def note_text(self, text: str, place: ir.Place) -> None:
+        """One more literal of this branch, which is also part of its text."""
+        self.log.text(self.number, text, place)
+        self.parts.append(text)
 
     def take(self, slot: Slot) -> None:
         """The variables that are parts of the text of a hole."""
@@ -203,7 +217,7 @@ class Record:
 
     def all_parts(self) -> list[str | Slot]:
         """Texts and holes from the start of the program to the end of this branch."""
-        return self.inherited + self.parts
+        return [*self.inherited, *self.parts]
 
     def open_turn(self, role: str) -> None:
         """What follows is the content of a turn."""

@@ -240,8 +240,7 @@ class State:
         elif isinstance(content, str):
             if content:
                 ir.check_text("text", content)
-                self._record.note(ir.Literal(content, place=place))
-                self._record.parts.append(content)
+                self._record.note_text(content, place)
                 self._pending.text(content)
         elif isinstance(content, ir.Gen):
             if content.samples is not None:
