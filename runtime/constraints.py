@@ -40,6 +40,14 @@ class Constraints:
         """Any text."""
         return grammars.free_text(self.vocabulary)
 
+    def tokens_beginning(self, pattern: str) -> list[int]:
+        """Ids of text that begin a match of `pattern` or begin with one."""
+        mask = self.vocabulary.empty_mask()
+        # Brackets of a class, not a dot: a line may end behind the match.
+        grammars.compile_regex(f"(?:{pattern})[\\s\\S]*", self.vocabulary).matcher().fill_mask(mask)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+        return [int(token) for token in np.flatnonzero(bits)]
+
     def fill_masks(
         self,
         matchers: Sequence[Matcher],

@@ -64,7 +64,10 @@ class Gen:
     the value or the state. Before `min_tokens` the hole does not end as long as it can go on.
     `logit_bias` is added to the logits of ids before anything else; -inf forbids an id.
     `top_logprobs`: so many of the most probable outcomes are kept for each position. `hidden`: the
-    ids leave the state when the hole has ended.
+    ids leave the state when the hole has ended. `drops`: when it has ended, what that many steps
+    before this one brought leaves the state.
+
+    A `stop` or `until` text that is one special token of the model ends the hole at that token.
     """
 
     name: str
@@ -81,9 +84,11 @@ class Gen:
     stop_regex: tuple[str, ...] = ()
     top_logprobs: int = 0
     hidden: bool = False
+    drops: int = 0
 
 
 SelectMethod = Literal["prob", "mean", "greedy", "pmi"]
+DEFAULT_METHOD: SelectMethod = "prob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +96,19 @@ class Select:
     """A hole that picks one of `choices` and keeps the distribution over all of them.
 
     Of `sampling` only the temperature counts: the choices are few, and none is cut away. `method`:
-    what a choice scores. `prob`: its total log probability; where one choice begins another, times
-    that of not going on, or, with `until`, of one of these texts coming next. `mean`: the mean log
-    probability of its tokens. `greedy`: token by token, the most probable way through the trie.
-    `pmi`: log probability less that of the choice alone, without the prompt.
+    what a choice scores. `prob`: its total log probability; where one choice begins another, also
+    that of not going on. `greedy`: the same, with each token's probability among those that the
+    choices leave; without a temperature the most probable way is taken token by token. `mean`: the
+    mean log probability of its tokens. `pmi`: its log probability less that of the choice alone,
+    without the prompt. `until`, for `prob` and `greedy`: every choice also counts the probability
+    that one of these texts, or the end of the turn, comes next.
     """
 
     name: str
     choices: tuple[str, ...]
     key: int = 0
     sampling: Sampling = GREEDY
-    method: SelectMethod = "prob"
+    method: SelectMethod = DEFAULT_METHOD
     until: tuple[str, ...] = ()
     hidden: bool = False
 
