@@ -325,7 +325,12 @@ class Step(NamedTuple):
 def details(node: Node) -> str:
     """What stands after the name of a node in a tree."""
     if isinstance(node, Gen) and node.constraint is not None:
-        return f": {node.constraint.kind} {short(str(node.constraint.source))}"
+        source = node.constraint.source
+        if node.constraint.kind == "parts":
+            from sglite.grammars import show_part  # native, and seldom needed here
+
+            return f": parts {short(show_part(source), quoted=False)}"
+        return f": {node.constraint.kind} {short(str(source))}"
     if isinstance(node, Select):
         return f": {short(', '.join(node.choices))}"
     if isinstance(node, Late):
@@ -347,6 +352,7 @@ def check_text(what: str, text: str) -> None:
         ) from None
 
 
-def short(text: str) -> str:
+def short(text: str, *, quoted: bool = True) -> str:
     """The beginning of a text, in quotes."""
-    return repr(text if len(text) <= 48 else f"{text[:45]}...")
+    cut = text if len(text) <= 48 else f"{text[:45]}..."
+    return repr(cut) if quoted else cut

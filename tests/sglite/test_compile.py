@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from recorder import MakeScripted, Scripted
 
 import sglite as sgl
+from sglite import ir
 
 
 def heading(text: str) -> str:
@@ -217,6 +218,15 @@ def test_matching_and_helpers_without_a_source(scripted: MakeScripted) -> None:
     assert blind.compile(x=None).show().splitlines()[1].startswith("  text 'a'")
 
 
+def test_graphs_compile_again_with_more_constants(scripted: MakeScripted) -> None:
+    scripted()
+    graph = everything.compile(names=("a", "b"))
+    fixed = graph.compile(n=7, end=None)
+    assert [p.name for p in fixed.parameters] == ["doc"]
+    assert fixed.run("d").text() == everything.run("d", names=("a", "b"), n=7).text()
+    assert any(isinstance(node, ir.Insert) for node in fixed.nodes)
+
+
 def test_what_a_graph_returns(scripted: MakeScripted) -> None:
     scripted()
     with pytest.raises(sgl.GraphBreak, match="returns object"):
@@ -334,6 +344,9 @@ def test_types_of_a_loaded_graph(scripted: MakeScripted) -> None:
             "unknown primitive 'open'",
         ),
         (lambda d: d["nodes"].append({"node": "Gen", "name": "a", "parse": "os"}), "parser 'os'"),
+        (lambda d: d["nodes"].append({"node": "RoleClose", "role": "user"}), "of its kind"),
+        (lambda d: d["nodes"].append({"node": "Fork", "branches": 10**9}), "more than 100000"),
+        (lambda d: d["nodes"].append({"node": "Insert", "value": {"Eval": ["1"]}}), "'Eval'"),
     ],
 )
 def test_a_text_that_is_no_graph(change: Any, said: str) -> None:
@@ -341,6 +354,46 @@ def test_a_text_that_is_no_graph(change: Any, said: str) -> None:
     change(data)
     with pytest.raises(ValueError, match=said):
         sgl.Graph.from_json(json.dumps(data))
+
+
+@sgl.function
+def late(s: sgl.State, n: int, most: int = 5) -> Any:
+    s += sgl.gen("a", int, max_tokens=n) + sgl.gen("b", Visit, max_tokens=most)
+    s += sgl.gen("c", Literal["x", "y"], until=f"{n}")
+    s += sgl.gen("d", grammar=sgl.one_of("x", sgl.regex("[0-9]", name="digit")), max_tokens=n)
+    return s["a"]
+
+
+def test_types_of_holes_with_late_options(scripted: MakeScripted) -> None:
+    scripted({"d": "4", "b": {"guest": "Ada", "nights": 2}})
+    graph = late.compile()
+    row = late.run(4)
+    with pytest.raises(ValueError, match="the type 'Visit' is not there"):
+        sgl.Graph.from_json(graph.to_json())
+    for each in (graph, sgl.Graph.from_json(graph.to_json(), types={"Visit": Visit})):
+        again = each.run(4)
+        assert again.text() == row.text()
+        assert (again["a"], again["b"]) == (row["a"], Visit("Ada", 2))
+
+
+def test_a_small_graph_makes_no_huge_text(scripted: MakeScripted) -> None:
+    scripted()
+    data = json.loads(ask.compile().to_json())
+    doubled: Any = "aaaaaaaaaa"
+    for _ in range(60):
+        doubled = {"Method": [doubled, "replace", {"tuple": ["a", "aa"]}]}
+    quoted: Any = "\\" * 100
+    for _ in range(60):
+        quoted = {"Format": [quoted, "r", ""]}
+    for value in (
+        doubled,
+        quoted,
+        {"Method": ["a", "ljust", {"tuple": [10**12]}]},
+        {"Format": [1, "", ">1000000000000"]},
+    ):
+        data["nodes"] = [{"node": "Insert", "value": value}]
+        with pytest.raises(sgl.ProgramError, match="long"):
+            sgl.Graph.from_json(json.dumps(data)).run("q")
 
 
 def test_texts_that_are_no_json_at_all() -> None:
