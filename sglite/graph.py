@@ -18,7 +18,7 @@ from sglite.plan import Op, op_of
 from sglite.program import Function
 from sglite.record import Record, program_error
 from sglite.state import State
-from sglite.symbol import Symbol
+from sglite.symbol import symbols_in, unwrap
 from sglite.values import Argument, Branch, Leaf, Operand, Reading
 
 _PRIMITIVES: dict[str, Callable[..., ir.Hole]] = {
@@ -205,12 +205,8 @@ def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
 
 def _call(node: ir.Late, state: State, leaf: Leaf) -> ir.Expression:
     arguments = {name: state._compute(operand, leaf) for name, operand in node.arguments}
-    if any(isinstance(value, Symbol) for value in arguments.values()):
-        return ir.Late(
-            node.primitive,
-            node.name,
-            tuple((n, v.value if isinstance(v, Symbol) else v) for n, v in arguments.items()),
-        )
+    if symbols_in(arguments):
+        return ir.Late(node.primitive, node.name, tuple(unwrap(arguments).items()))
     return _PRIMITIVES[node.primitive](**arguments)
 
 

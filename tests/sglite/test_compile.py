@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorder import MakeScripted, Scripted
 
@@ -70,6 +70,7 @@ def steps(model: Scripted, program: Any, *args: Any, **kwargs: Any) -> tuple[Any
 CONSTANTS = {"names": ("a", "b"), "n": 7}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12).filter(lambda t: "\ud800" not in t), st.integers())
 def test_the_graph_hands_over_the_same_steps(doc: str, end: int) -> None:
     model = Scripted(None)
