@@ -193,6 +193,8 @@ def _read_field(name: str, value: Any, entry: dict[str, Any], types: Types) -> A
         return read_parser(value, entry.get("origin"), types)
     if name == "captures":
         return read_captures(value, types)
+    if name == "think":
+        return ir.Thought(*value)
     if name == "value":
         return read_operand(value, types)
     if name == "arguments":

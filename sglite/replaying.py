@@ -150,7 +150,8 @@ def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPa
         if isinstance(part, Slot):
             every = record.variables[part.name]
             occurrence = next(i for i, variable in enumerate(every) if variable is part)
-            key = hole_key(seed, row, record.path, part.name, occurrence)
+            own = part.node.options.seed
+            key = hole_key(seed if own is None else own, row, record.path, part.name, occurrence)
             yield part, record.path, key
     for fork in record.forks:
         for branch in fork:

@@ -23,6 +23,7 @@ from sglite.rewrite import rewritten
 from sglite.state import State
 from sglite.suggestions import did_you_mean
 from sglite.symbol import Symbol, graph_break, symbols_in, text_of, unwrap
+from sglite.thinking import THOUGHT
 from sglite.values import (
     Argument,
     Branch,
@@ -307,6 +308,14 @@ class _Recording:
         raise graph_break(f"a compiled program cannot ask its run for {name!r}")
 
 
+def _thinks(node: ir.Gen | ir.Select | ir.Late) -> bool:
+    """Whether the hole has a thought before it, in the same branch."""
+    if isinstance(node, ir.Late):
+        said = dict(node.arguments)
+        return said.get("think", False) is not False and said.get("n") is None
+    return isinstance(node, ir.Gen) and node.think is not None and node.samples is None
+
+
 class _NoTemplate:
     def fragments(self, roles: Sequence[str]) -> Fragments:
         return Fragments("", "")
@@ -366,7 +375,7 @@ class _TraceState(State):
     def _add(self, content: object, place: ir.Place) -> None:
         if isinstance(content, Symbol):
             self._record.note(ir.Insert(content.value, place=place))
-        elif isinstance(content, ir.Late):
+        elif isinstance(content, ir.Late) or (isinstance(content, ir.Gen) and _thinks(content)):
             self._add_hole(content.at(place))
         else:
             super()._add(content, place)
@@ -377,6 +386,8 @@ class _TraceState(State):
                 symbol.refuse(f"the {name} of a hole in code without a source")
         name = node.name or self._unnamed_hole()
         slot = Slot(node, name)
+        if _thinks(node):  # two holes, once the model is there
+            self._record.variables.setdefault(f"{name}{THOUGHT}", []).append(slot)
         self._record.variables.setdefault(name, []).append(slot)
         self._record.take(slot)
         self._record.note(node)

@@ -377,6 +377,32 @@ def test_types_of_holes_with_late_options(scripted: MakeScripted) -> None:
         assert (again["a"], again["b"]) == (row["a"], Visit("Ada", 2))
 
 
+@sgl.function
+def options(s: sgl.State, n: int, mark: str) -> Any:
+    s += "a" + sgl.gen("x", min_tokens=1, stop_regex="z+", logit_bias={97: 1.5}, logprobs=2)
+    s += sgl.gen("y", int, think="</t>", think_tokens=9, seed=4, presence_penalty=0.5)
+    s += sgl.gen("h", hidden=True, max_tokens=n) + sgl.gen("many", n=2, stop=mark)
+    s += sgl.gen("q", int, think=("<t>", "</t>"), hide_thought=True, max_tokens=n)
+    s += sgl.select("p", ["a", "b"], method="mean") + sgl.gen("most", n=2, max_tokens=4)
+    s += f"{s['y']}{s['y.thought']}{s['q.thought']}{s['many'][1]}{s['most'][0]}"
+    return s["h"]
+
+
+@pytest.mark.parametrize("passes", [(), None])
+def test_every_option_of_a_hole(passes: Any) -> None:
+    with Scripted({"y.thought": "hm</t>", "q.thought": "so</t>"}) as model:
+        wanted, row = steps(model, options, 7, "!")
+        graph = options.compile(passes=passes)
+        for each in (graph, sgl.Graph.from_json(graph.to_json()), graph.compile(n=7)):
+            arguments = (7, "!") if len(each.parameters) == 2 else ("!",)
+            found, again = steps(model, each, *arguments)
+            assert found == wanted
+            assert (again.variables, again.text()) == (row.variables, row.text())
+            assert again.returned == row.returned == "<h>"
+        assert sgl.replay(row.trace()).variables == row.variables
+        assert sgl.replay(row.trace(), model).difference is None
+
+
 def test_a_small_graph_makes_no_huge_text(scripted: MakeScripted) -> None:
     scripted()
     data = json.loads(ask.compile().to_json())
