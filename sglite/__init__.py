@@ -12,6 +12,7 @@
 Programs    function, Function, State, Options
 Holes       gen, select, Constraint
 Chats       system, user, assistant, role, special
+Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
 Results     Result, Usage, Graph; of a stream: Text, Filled, End
 Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     from sglite.stream import End as End
     from sglite.stream import Filled as Filled
     from sglite.stream import Text as Text
+    from sglite.tools import Tool as Tool
+    from sglite.tools import ToolCall as ToolCall
+    from sglite.tools import ToolResult as ToolResult
+    from sglite.tools import tool as tool
 
 
 def _is_built(folder: str) -> bool:
@@ -83,6 +88,7 @@ _HOMES = {
     "sglite.runtime.segment": "Constraint Usage",
     "sglite.state": "State",
     "sglite.stream": "End Filled Text",
+    "sglite.tools": "Tool ToolCall ToolResult tool",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME_OF)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from sglite import ir
@@ -127,17 +128,22 @@ class Run:
         with self._changed:
             if slot.result is not None:
                 return
+        with self.elsewhere(), self._changed:
+            while slot.result is None and self.error is None:
+                self._changed.wait()
+        if slot.result is None and self.error is not None:
+            raise self.error
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """The body does something of its own that takes time, such as running a tool."""
         if self._watcher is not None:
             self._watcher.blocked()
         try:
-            with self._changed:
-                while slot.result is None and self.error is None:
-                    self._changed.wait()
+            yield
         finally:
             if self._watcher is not None:
                 self._watcher.resumed()
-        if slot.result is None and self.error is not None:
-            raise self.error
 
     def check(self) -> None:
         """Raises the run's error if it has one, and ProgramError if the run has ended."""

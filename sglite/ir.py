@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sglite.options import Options
 from sglite.runtime.segment import Constraint
+
+if TYPE_CHECKING:
+    from sglite.tool_formats import ToolUse
+    from sglite.tools import Tool
 
 GRAPH_VERSION = 1
 
@@ -57,10 +61,12 @@ class Concat(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Expression):
-    """A whole turn of a chat, `user("...")`; recording it opens and closes the role."""
+    """A whole turn of a chat, `user("...")`; recording it opens and closes the role. `tools`: what
+    the model is told of there."""
 
     role: str
     parts: tuple[str | Expression, ...]
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,8 @@ class Gen(Node):
 
     `options` has what the hole itself says; what it leaves open is taken from the run. `spaced`:
     a space may come before the value where the text before the hole does not end in one. `origin`:
-    the type whose schema the constraint is, as the user wrote it.
+    the type whose schema the constraint is, as the user wrote it. `tools`: what the model may call
+    instead of writing text; the constraint follows when the format of the model is known.
     """
 
     name: str | None
@@ -157,6 +164,7 @@ class Gen(Node):
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
     spaced: bool = False
     origin: str | None = None
+    tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
         return f"gen({self.name!r})"
@@ -271,7 +279,7 @@ def _plain_node(node: Node) -> dict[str, Any]:
     plain: dict[str, Any] = {"node": type(node).__name__}
     for each in fields(node):
         value = getattr(node, each.name)
-        if each.name == "parse" or value == each.default:
+        if each.name in ("parse", "tools") or value == each.default:
             continue
         if isinstance(value, Options | Constraint):
             value = {f.name: getattr(value, f.name) for f in fields(value)}
@@ -285,6 +293,8 @@ def _plain_node(node: Node) -> dict[str, Any]:
 
 def _details(node: Node) -> str:
     if isinstance(node, Gen) and node.constraint is not None:
+        if node.tools is not None:
+            return f": tools {_short(', '.join(tool.name for tool in node.tools.tools))}"
         return f": {node.constraint.kind} {_short(str(node.constraint.source))}"
     if isinstance(node, Select):
         return f": {_short(', '.join(node.choices))}"

@@ -14,6 +14,8 @@ from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import Constraint
 from sglite.suggestions import names_unknown_arguments
+from sglite.tool_formats import ToolChoice, ToolUse
+from sglite.tools import Tool, tool_tuple
 from sglite.types import ValueType, json_type, schema_type, value_type
 
 
@@ -34,6 +36,9 @@ def gen(
     top_k: int | None = None,
     min_p: float | None = None,
     ignore_eos: bool = False,
+    tools: Sequence[Tool] | None = None,
+    tool_choice: ToolChoice = "auto",
+    parallel: bool = False,
 ) -> ir.Gen:
     """A hole that the model fills; its value is `s[name]` and `row[name]`.
 
@@ -47,10 +52,12 @@ def gen(
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
       `sglite.grammars.compose`; or a `Constraint`. The value is the text.
+    - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`,
+      with `parallel` a list of them. `tool_choice`: "auto", "required", "none", or a tool's name.
 
     The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
     `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
-    default 128 tokens, 512 for JSON. `stop` texts end free text. `until` texts are what the program
+    default 128 tokens, 512 for JSON and calls. `stop` texts end free text. `until` texts are what the program
     writes next, so that a value which could go on (`int`) knows where to end. None of them becomes
     part of the value or of the state.
 
@@ -60,7 +67,7 @@ def gen(
     Raises TypeError for a wrong argument and ValueError for one out of range.
     """
     _check_name("gen", name)
-    said = {"type": type, "regex": regex, "json": json, "grammar": grammar}
+    said = {"type": type, "regex": regex, "json": json, "grammar": grammar, "tools": tools}
     constraints = [key for key, value in said.items() if value is not None]
     if len(constraints) > 1:
         raise TypeError(
@@ -68,6 +75,9 @@ def gen(
             "a hole takes one"
         )
     try:
+        use = None
+        if tools is not None:
+            use = ToolUse(tool_tuple("gen", tools), tool_choice, bool(parallel))
         value = _value_type(type, regex, json, grammar)
     except (TypeError, ValueError) as error:
         raise _same_kind(error)(f"gen({name!r}): {error}") from error
@@ -82,6 +92,7 @@ def gen(
         value.parse,
         value.spaced,
         value.origin,
+        use,
     )
 
 
@@ -113,24 +124,27 @@ def select(
     return ir.Select(name, tuple(choices), _options(None, temperature, None, None, None))
 
 
-def role(name: str, *content: str | ir.Expression) -> ir.Turn:
-    """A whole turn of a chat by the role `name`, in the form of the model's own template."""
+def role(name: str, *content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole turn of a chat by the role `name`, in the form of the model's own template.
+
+    `tools`, in the first turn: the model is told of them, as its template does it.
+    """
     for part in content:
         if not isinstance(part, str | ir.Expression):
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
-    return ir.Turn(name, content)
+    return ir.Turn(name, content, () if tools is None else tool_tuple(name, tools))
 
 
-def system(*content: str | ir.Expression) -> ir.Turn:
-    """A whole system turn: `s += sgl.system("You are terse.")`."""
-    return role("system", *content)
+def system(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole system turn: `s += sgl.system("You are terse.")`; `tools` as in `role`."""
+    return role("system", *content, tools=tools)
 
 
-def user(*content: str | ir.Expression) -> ir.Turn:
-    """A whole user turn: `s += sgl.user("Why is the sky blue?")`."""
-    return role("user", *content)
+def user(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole user turn: `s += sgl.user("Why is the sky blue?")`; `tools` as in `role`."""
+    return role("user", *content, tools=tools)
 
 
 def assistant(*content: str | ir.Expression) -> ir.Turn:

@@ -7,16 +7,31 @@ no engine, so that results can outlive their model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sglite import ir
 from sglite.errors import ProgramError
 from sglite.lowering import BranchPath
 from sglite.runtime.segment import HoleResult
 
+if TYPE_CHECKING:
+    from sglite.tools import ToolResult
+
 _UNREAD = object()
+
+
+class TemplateText(str):
+    """Text of the chat template, in which special tokens are read."""
+
+    __slots__ = ()
+
+
+class SpecialText(str):
+    """The text of one special token, asked for by the program."""
+
+    __slots__ = ()
 
 
 class Slot:
@@ -80,11 +95,16 @@ Variable = Slot | Gathered
 
 @dataclass(slots=True)
 class Turn:
-    """One turn of a chat: of all parts, those from `start` to `end` are its content."""
+    """One turn of a chat: of all parts, those from `start` to `end` are its content.
+
+    `answers`: it has the results of tools. `dropped`: it is no longer in the context.
+    """
 
     role: str
     start: int
     end: int | None = None
+    answers: bool = False
+    dropped: bool = False
 
 
 @dataclass(slots=True)
@@ -102,6 +122,7 @@ class Record:
     known: dict[str, int] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     forks: list[list[Record]] = field(default_factory=list)
+    tool_results: list[ToolResult] = field(default_factory=list)
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
@@ -110,7 +131,7 @@ class Record:
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
-            turns=[Turn(turn.role, turn.start, turn.end) for turn in self.turns],
+            turns=[replace(turn) for turn in self.turns],
         )
 
     def own_variables(self) -> dict[str, Variable]:
@@ -132,6 +153,10 @@ class Record:
     def close_turn(self) -> None:
         """The content of the last turn ends here."""
         self.turns[-1].end = len(self.inherited) + len(self.parts)
+
+    def roles(self) -> list[str]:
+        """The roles of the turns that are in the context."""
+        return [turn.role for turn in self.turns if not turn.dropped]
 
     def filled_parts(self) -> list[str | Slot]:
         """All parts before the first hole that is not filled."""
@@ -160,6 +185,13 @@ class Record:
         for fork in self.forks:
             for branch in fork:
                 yield from branch.slots()
+
+    def all_tool_results(self) -> Iterator[ToolResult]:
+        """What tools gave, in this branch and in the branches that left it."""
+        yield from self.tool_results
+        for fork in self.forks:
+            for branch in fork:
+                yield from branch.all_tool_results()
 
     def specials(self) -> Iterator[ir.Special]:
         """Every special token of this branch and of the branches that left it."""

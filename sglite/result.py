@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
 from sglite.record import Slot, Variable, flat_slots, last_value
 from sglite.runtime.segment import HoleResult, Usage
+
+if TYPE_CHECKING:
+    from sglite.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class Result:
     def messages(self) -> list[dict[str, str]]:
         """The turns of a chat as `{"role": ..., "content": ...}`."""
         return self._record.messages()
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """Every call of a tool that was run, with its result or error and how long it took."""
+        return list(self._record.all_tool_results())
 
     @property
     def variables(self) -> dict[str, Any]:

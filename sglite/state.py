@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from sglite import ir
+from sglite import chat, ir, tool_running, tool_turns
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
 from sglite.record import (
     Gathered,
     Slot,
+    SpecialText,
+    TemplateText,
     Variable,
     flat_slots,
     last_value,
@@ -25,6 +27,8 @@ from sglite.record import (
 )
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
+from sglite.tool_formats import with_tools
+from sglite.tools import Tool, ToolCall, ToolResult, tool_tuple
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
@@ -45,6 +49,7 @@ class State:
         "_sequence",
         "_slots",
         "_template",
+        "_tools",
         "_unnamed",
     )
 
@@ -58,6 +63,7 @@ class State:
         self._branches: list[State] = []
         self._unnamed = 0
         self._in_parents_turn = False
+        self._tools: tuple[Tool, ...] = ()
 
     # ---- writing
 
@@ -70,13 +76,15 @@ class State:
 
     __radd__ = __add__
 
-    def system(self) -> AbstractContextManager[None]:
-        """`with s.system(): ...` puts what is recorded inside into a system turn."""
-        return self._turn("system", _place(1))
+    def system(self, *, tools: Sequence[Tool] | None = None) -> AbstractContextManager[None]:
+        """`with s.system(): ...` puts what is recorded inside into a system turn. `tools`: what the
+        model is told of there."""
+        return self._turn("system", _place(1), _told("system", tools))
 
-    def user(self) -> AbstractContextManager[None]:
-        """`with s.user(): ...` puts what is recorded inside into a user turn."""
-        return self._turn("user", _place(1))
+    def user(self, *, tools: Sequence[Tool] | None = None) -> AbstractContextManager[None]:
+        """`with s.user(): ...` puts what is recorded inside into a user turn; `tools` as in
+        `system`."""
+        return self._turn("user", _place(1), _told("user", tools))
 
     def assistant(self) -> AbstractContextManager[None]:
         """`with s.assistant(): ...` puts what is recorded inside into an assistant turn."""
@@ -91,6 +99,39 @@ class State:
         body = getattr(program, "body", program)
         name = getattr(program, "__name__", "a program")
         return self._invoke(ir.Invoke(name, body, args, kwargs), _place(1))
+
+    # ---- tools
+
+    def run_tools(self, calls: ToolCall | Sequence[ToolCall]) -> list[ToolResult]:
+        """Run what the model has called, and write the results into the conversation as a turn.
+
+        Several calls run at the same time. What a tool raises is its result: the model reads it,
+        and it is logged under "sglite.tools". `row.tool_results` keeps everything.
+        """
+        place = _place(1)
+        self._run.check()
+        known = tool_running.as_calls(calls, self._tools)
+        with self._run.elsewhere():
+            results = tool_running.execute(known)
+        tool_turns.write_results(self, results, place)
+        return results
+
+    def use_tools(
+        self,
+        name: str,
+        tools: Sequence[Tool] | None = None,
+        *,
+        max_steps: int = 8,
+        parallel: bool = False,
+        **options: Any,
+    ) -> str:
+        """Let the model call tools until it answers with text, which is returned.
+
+        Every step is an assistant turn with `gen(name, tools=...)`: `row.all(name)` has the calls
+        and, last, the answer. `tools` None: those of the first turn. In the last of `max_steps`
+        steps the model may only write text. `options` are those of `gen`.
+        """
+        return tool_turns.use_tools(self, name, tools, max_steps, parallel, options, _place(1))
 
     # ---- branches
 
@@ -190,12 +231,12 @@ class State:
             for part in content.parts:
                 self._add(part, place)
         elif isinstance(content, ir.Turn):
-            with self._turn(content.role, place):
+            with self._turn(content.role, place, content.tools):
                 for part in content.parts:
                     self._add(part, place)
         elif isinstance(content, ir.Special):
             self._record.nodes.append(content.at(place))
-            self._record.parts.append(content.text)
+            self._record.parts.append(SpecialText(content.text))
             self._pending.text(content.text, "special")
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
@@ -211,6 +252,8 @@ class State:
         record, run = self._record, self._run
         occurrences = record.variables.setdefault(name, [])
         key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
+        if isinstance(node, ir.Gen) and node.tools is not None:
+            node = with_tools(node, node.tools, tool_turns.format_for(self._template), key)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
         self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
@@ -220,7 +263,7 @@ class State:
         record.parts.append(slot)
 
     @contextmanager
-    def _turn(self, role: str, place: ir.Place) -> Iterator[None]:
+    def _turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> Iterator[None]:
         record = self._record
         opening = ir.RoleOpen(role, place=place)
         self._run.check()
@@ -232,9 +275,16 @@ class State:
                 f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
                 opening,
             )
-        roles = [turn.role for turn in record.turns]
+        roles = record.roles()
+        if tools and roles:
+            raise program_error(
+                f"{opening.describe()} names tools after the first turn, where a model is told of "
+                "them; name them there",
+                opening,
+            )
+        self._tools = tools or self._tools
         try:
-            fragments = self._template().fragments([*roles, role])
+            fragments = self._template().fragments([*roles, role], self._tools)
         except ModelError as error:
             raise program_error(str(error), opening) from error
         record.nodes.append(opening)
@@ -242,12 +292,14 @@ class State:
         record.open_turn(role)
         try:
             yield
+            if tools and not self._template().describes_tools:
+                tool_turns.describe(self, place)
         finally:
             self._close_turn(place)
 
     def _close_turn(self, place: ir.Place) -> None:
         record = self._record
-        closing = self._template().fragments([turn.role for turn in record.turns]).closing
+        closing = self._template().fragments(record.roles(), self._tools).closing
         record.nodes.append(ir.RoleClose(record.turns[-1].role, place=place))
         record.close_turn()
         self._template_text(closing)
@@ -257,9 +309,10 @@ class State:
         return bool(turns) and turns[-1].end is None
 
     def _template_text(self, text: str) -> None:
-        if text:
-            self._record.parts.append(text)
-            self._pending.text(text, "template")
+        for part, is_template in chat.pieces(text):
+            kept = TemplateText(part) if is_template else part
+            self._record.parts.append(kept)
+            self._pending.text(part, "template" if is_template else "user")
 
     def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
         self._record.nodes.append(ir.CallOpen(call.name, place=place))
@@ -274,6 +327,7 @@ class State:
         branch._pending = self._pending.carried()
         branch._sequence = sequence
         branch._unnamed = self._unnamed
+        branch._tools = self._tools
         branch._in_parents_turn = self._turn_is_open()
         return branch
 
@@ -301,6 +355,10 @@ class State:
         slots = [None if isinstance(step, Append) else next(holes) for step in steps]
         self._slots = []
         self._run.submit(self._sequence, steps, slots, self._record.path)
+
+
+def _told(role: str, tools: Sequence[Tool] | None) -> tuple[Tool, ...]:
+    return () if tools is None else tool_tuple(f"{role}()", tools)
 
 
 def _place(depth: int) -> ir.Place:

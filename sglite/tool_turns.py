@@ -1,0 +1,98 @@
+"""Tools in a conversation: the turns in which a model is told of them and reads their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sglite import ir, tool_prompts, tool_running
+from sglite.errors import ModelError
+from sglite.record import program_error
+from sglite.tool_formats import HERMES, ToolFormat
+from sglite.tools import Tool, ToolResult, tool_tuple
+
+if TYPE_CHECKING:
+    from sglite.chat import ChatTemplate
+    from sglite.state import State
+
+
+def format_for(template: Callable[[], ChatTemplate]) -> ToolFormat:
+    """How the model writes calls; a base model, which has no template, in the common form."""
+    try:
+        return template().format
+    except ModelError:
+        return HERMES
+
+
+def describe(state: State, place: ir.Place) -> None:
+    """End the open turn with a description of the tools, for a template that has none."""
+    turn = state._record.turns[-1]
+    is_empty = turn.start == len(state._record.inherited) + len(state._record.parts)
+    text = tool_prompts.block(state._tools, state._template().format)
+    state._add(text if is_empty else f"\n\n{text}", place)
+
+
+def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) -> None:
+    """Add results as turns of the role `tool`, or, where the template has no such role, together
+    as one user turn."""
+    record = state._record
+    record.tool_results.extend(results)
+    template = state._template()
+    if not template.has_results:
+        with state._turn("user", place):
+            record.turns[-1].answers = True
+            state._add(tool_prompts.response(results), place)
+        return
+    calls = [result.call for result in results]
+    try:
+        around = template.results(record.roles(), calls, state._tools)
+    except ModelError as error:
+        raise program_error(str(error), ir.RoleOpen("tool", place=place)) from error
+    for result, (opening, closing) in zip(results, around, strict=True):
+        record.nodes.append(ir.RoleOpen("tool", place=place))
+        state._template_text(opening)
+        record.open_turn("tool")
+        record.turns[-1].answers = True
+        state._add(result.text, place)
+        record.nodes.append(ir.RoleClose("tool", place=place))
+        record.close_turn()
+        state._template_text(closing)
+
+
+def use_tools(
+    state: State,
+    name: str,
+    tools: Sequence[Tool] | None,
+    max_steps: int,
+    parallel: bool,
+    options: dict[str, Any],
+    place: ir.Place,
+) -> str:
+    """`State.use_tools`."""
+    from sglite.primitives import gen
+
+    if max_steps < 1:
+        raise ValueError(f"use_tools({name!r}) takes at least one step, got max_steps={max_steps}")
+    if tools is None and not state._tools:
+        raise ValueError(
+            f"use_tools({name!r}) has no tools; name them in the first turn, where the model is "
+            "told of them: sgl.system(..., tools=[...])"
+        )
+    offered = state._tools if tools is None else tool_tuple("use_tools", tools)
+    choice = options.pop("tool_choice", "auto")
+    for step in range(max_steps):
+        if step + 1 == max_steps:
+            choice = "none"
+        with state._turn("assistant", place):
+            state._add(
+                gen(name, tools=offered, tool_choice=choice, parallel=parallel, **options), place
+            )
+        value = state[name]
+        if isinstance(value, str):
+            return value
+        calls = tool_running.as_calls(value, offered)
+        with state._run.elsewhere():
+            results = tool_running.execute(calls)
+        write_results(state, results, place)
+        choice = "auto"
+    raise AssertionError("the last step gives text")
