@@ -232,7 +232,7 @@ def _messages(
 def _guarded(value: Any) -> Any:
     """A description of a tool whose texts cannot be taken for special tokens."""
     if isinstance(value, str):
-        return value.translate(str.maketrans(_GUARDED))
+        return value.translate({ord(char): guard for char, guard in _GUARDED.items()})
     if isinstance(value, list):
         return [_guarded(part) for part in value]
     if isinstance(value, dict):

@@ -52,14 +52,14 @@ def gen(
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
       `sglite.grammars.compose`; or a `Constraint`. The value is the text.
-    - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`,
-      with `parallel` a list of them. `tool_choice`: "auto", "required", "none", or a tool's name.
+    - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`
+      (with `parallel` a list of them). `tool_choice`: "auto", "required", "none", a tool's name.
 
     The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
     `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
-    default 128 tokens, 512 for JSON and calls. `stop` texts end free text. `until` texts are what the program
-    writes next, so that a value which could go on (`int`) knows where to end. None of them becomes
-    part of the value or of the state.
+    default 128 tokens, 512 for JSON and calls. `stop` texts end free text. `until` texts are what
+    the program writes next, so that a value which could go on (`int`) knows where to end. None of
+    them becomes part of the value or of the state.
 
     What sampling leaves open comes from the run's `Options`; without those it is greedy. A hole
     without a name gets one of its own; a name used again keeps every value (`row.all(name)`).

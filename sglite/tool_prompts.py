@@ -1,4 +1,4 @@
-"""What a model is told of tools and of their results, where its template has no words of its own."""
+"""What a model is told of tools and their results where its template has no words of its own."""
 
 from __future__ import annotations
 

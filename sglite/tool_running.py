@@ -26,8 +26,8 @@ def as_calls(calls: object, tools: Sequence[Tool]) -> list[ToolCall]:
     found = [calls] if isinstance(calls, ToolCall) else calls
     if not isinstance(found, list | tuple) or not all(isinstance(c, ToolCall) for c in found):
         raise TypeError(
-            f"run_tools() takes a ToolCall or a list of them, got {calls!r}; a hole with tools also "
-            "gives text: ask isinstance(value, str) first"
+            f"run_tools() takes a ToolCall or a list of them, got {calls!r}; a hole with tools "
+            "also gives text: ask isinstance(value, str) first"
         )
     if not found:
         raise ValueError("run_tools() got an empty list of calls")

@@ -37,7 +37,7 @@ class Tool:
     ) -> None:
         if not callable(function):
             raise TypeError(f"@tool goes above a def, got {function!r}")
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or getattr(function, "__name__", None) or type(function).__name__
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"a tool's name has letters, digits, _ and - and at most 64 of them, got "
@@ -198,7 +198,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 def _arguments_type(name: str, function: Callable[..., Any], said: dict[str, str]) -> Any:
     """A TypedDict of the parameters, so that a validated value is the dict of arguments."""
-    target = function if inspect.isroutine(function) else function.__call__
+    target = function if inspect.isroutine(function) else type(function).__call__
     try:
         hints = typing.get_type_hints(target, include_extras=True)
     except NameError as error:
