@@ -85,6 +85,7 @@ class ChatTemplate:
         self.has_results = known is not None and _RESULT_ROLE.search(source) is not None
         """Whether the template has a role for the results of tools."""
         self._known: dict[_Turns, Fragments] = {}
+        self._closings: dict[_Turns, str] = {}
         self._warned = False
         self._lock = threading.Lock()
 
@@ -96,7 +97,10 @@ class ChatTemplate:
         """
         turns = _Turns(tuple(roles), tools if self.describes_tools else ())
         with self._lock:
-            return self._fragments(turns)
+            known = self._known.get(turns)
+            if known is None:
+                known = self._known[turns] = self._derive(turns)
+            return known
 
     def results(
         self, roles: Sequence[str], calls: Sequence[ToolCall], tools: tuple[Tool, ...] = ()
@@ -115,15 +119,16 @@ class ChatTemplate:
         openings = [opening, *("" for _ in closings[1:])]
         return list(map(Fragments, openings, closings))
 
-    def _fragments(self, turns: _Turns) -> Fragments:
-        if turns not in self._known:
-            self._known[turns] = self._derive(turns)
-        return self._known[turns]
+    def _closing(self, turns: _Turns) -> str:
+        if turns not in self._closings:
+            split = self._split(turns)
+            self._closings[turns] = split.tail if split is not None else ""
+        return self._closings[turns]
 
     def _derive(self, turns: _Turns) -> Fragments:
         roles = turns.roles
         split = self._split(turns)
-        closing = split.tail if split is not None else ""
+        closing = self._closings[turns] = split.tail if split is not None else ""
         if split is None:
             # Some templates move a turn into the next one (a system text into the first user turn).
             split = self._split(turns.with_one_more("user"))
@@ -139,7 +144,7 @@ class ChatTemplate:
         earlier = turns.without_last()
         if not earlier.roles:
             return opening
-        written = self._fragments(earlier).closing
+        written = self._closing(earlier)
         if turns.roles[-1] == "assistant":
             prompted = self._split(earlier, prompt=True)
             # Not every template has a prompt for the answer.

@@ -137,24 +137,18 @@ def with_tools(node: ir.Gen, use: ToolUse, form: ToolFormat, key: int) -> ir.Gen
 @lru_cache(maxsize=256)
 def constraint_of(use: ToolUse, form: ToolFormat) -> compose.Part:
     """What may be written: text, text and calls, or calls alone."""
-    no_call = re.escape(form.marker)
-    if form.optional:
-        no_call = f"{no_call}|{re.escape(form.optional)}"
-    text = compose.regex(rf"(?s)(?!{'' if form.whole else '.*'}({no_call})).*")
+    nowhere = "|".join(map(re.escape, form.special if form.whole else (form.marker, *form.special)))
+    at_start = f"(?!{re.escape(form.marker)})" if form.whole else ""
+    text = compose.regex(rf"(?s){at_start}(?!.*({nowhere})).*")
     if use.choice == "none":
         return text
     named = [tool for tool in use.tools if tool.name == use.choice]
     calls = _calls(named or list(use.tools), form, parallel=use.parallel and form.several)
-    if form.optional:
-        before: compose.Part = compose.choice("", form.optional)
-        required = compose.sequence(before, form.marker, calls)
-    else:
-        required = compose.sequence(form.marker, calls)
+    optional = compose.choice("", form.optional) if form.optional else ""
+    required = compose.sequence(optional, form.marker, calls)
     if use.choice != "auto":
         return required
-    if form.whole:
-        return compose.choice(text, required)
-    return compose.choice(text, compose.sequence(compose.text_until(form.marker), calls))
+    return compose.choice(text, required if form.whole else compose.sequence(text, required))
 
 
 def _calls(tools: list[Tool], form: ToolFormat, *, parallel: bool) -> compose.Part:
