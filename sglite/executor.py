@@ -93,6 +93,14 @@ class Run:
         self._own(sequences)
         return sequences
 
+    def release(self, sequence: SequenceId) -> None:
+        """Close a sequence that nothing will be added to any more."""
+        with self._changed:
+            if sequence not in self._sequences:
+                return
+            self._sequences.remove(sequence)
+        self.engine.close(sequence)
+
     def submit(
         self,
         sequence: SequenceId,

@@ -97,12 +97,14 @@ Variable = Slot | Gathered
 class Turn:
     """One turn of a chat: of all parts, those from `start` to `end` are its content.
 
-    `answers`: it has the results of tools. `dropped`: it is no longer in the context.
+    The template's text before it begins at part `begin`. `answers`: it has the results of tools.
+    `dropped`: it is no longer in the context.
     """
 
     role: str
     start: int
     end: int | None = None
+    begin: int = 0
     answers: bool = False
     dropped: bool = False
 
@@ -146,13 +148,18 @@ class Record:
         """Texts and holes from the start of the program to the end of this branch."""
         return self.inherited + self.parts
 
-    def open_turn(self, role: str) -> None:
-        """What follows is the content of a turn."""
-        self.turns.append(Turn(role, len(self.inherited) + len(self.parts)))
+    @property
+    def position(self) -> int:
+        """The number of the next part."""
+        return len(self.inherited) + len(self.parts)
+
+    def open_turn(self, role: str, begin: int) -> None:
+        """What follows is the content of a turn, whose template text begins at part `begin`."""
+        self.turns.append(Turn(role, self.position, begin=begin))
 
     def close_turn(self) -> None:
         """The content of the last turn ends here."""
-        self.turns[-1].end = len(self.inherited) + len(self.parts)
+        self.turns[-1].end = self.position
 
     def roles(self) -> list[str]:
         """The roles of the turns that are in the context."""

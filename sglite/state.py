@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from sglite import chat, ir, tool_running, tool_turns
+from sglite import chat, ir, overflow, tool_running, tool_turns
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
+from sglite.options import ERROR, OverflowPolicy, check_overflow
 from sglite.record import (
     Gathered,
     Slot,
@@ -43,6 +44,7 @@ class State:
     __slots__ = (
         "_branches",
         "_in_parents_turn",
+        "_on_overflow",
         "_pending",
         "_record",
         "_run",
@@ -64,6 +66,7 @@ class State:
         self._unnamed = 0
         self._in_parents_turn = False
         self._tools: tuple[Tool, ...] = ()
+        self._on_overflow: OverflowPolicy = run.options.on_overflow or ERROR
 
     # ---- writing
 
@@ -202,6 +205,23 @@ class State:
         return self._record.text()
 
     @property
+    def tokens_left(self) -> int:
+        """How many tokens the context still takes after all that was added so far. Waits for it."""
+        return overflow.tokens_left(self)
+
+    @property
+    def on_overflow(self) -> OverflowPolicy:
+        """What happens when this branch outgrows the context, from here on: "error" (the run
+        fails), "drop_oldest" (the oldest turns go), or a function that gets the turns that can go
+        and returns those that stay. Where the program says nothing, what the run's Options say."""
+        return self._on_overflow
+
+    @on_overflow.setter
+    def on_overflow(self, policy: OverflowPolicy) -> None:
+        check_overflow(policy)
+        self._on_overflow = policy
+
+    @property
     def graph(self) -> ir.Graph:
         """What has been recorded so far."""
         return self._record.graph()
@@ -226,7 +246,7 @@ class State:
                 self._record.parts.append(content)
                 self._pending.text(content)
         elif isinstance(content, ir.Gen | ir.Select):
-            self._add_hole(content.at(place))
+            self._add_hole(content.at(place), place)
         elif isinstance(content, ir.Concat):
             for part in content.parts:
                 self._add(part, place)
@@ -243,7 +263,9 @@ class State:
         else:
             raise ir.unfit(content)
 
-    def _add_hole(self, node: ir.Hole) -> None:
+    def _add_hole(self, node: ir.Hole, place: ir.Place) -> None:
+        if self._on_overflow != ERROR:
+            overflow.make_room(self, node, place)
         name = node.name
         if name is None:
             # No variable of the user can be called so by accident.
@@ -288,8 +310,9 @@ class State:
         except ModelError as error:
             raise program_error(str(error), opening) from error
         record.nodes.append(opening)
+        begin = record.position
         self._template_text(fragments.opening)
-        record.open_turn(role)
+        record.open_turn(role, begin)
         try:
             yield
             if tools and not self._template().describes_tools:
@@ -328,6 +351,7 @@ class State:
         branch._sequence = sequence
         branch._unnamed = self._unnamed
         branch._tools = self._tools
+        branch._on_overflow = self._on_overflow
         branch._in_parents_turn = self._turn_is_open()
         return branch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def format_for(template: Callable[[], ChatTemplate]) -> ToolFormat:
 def describe(state: State, place: ir.Place) -> None:
     """End the open turn with a description of the tools, for a template that has none."""
     turn = state._record.turns[-1]
-    is_empty = turn.start == len(state._record.inherited) + len(state._record.parts)
+    is_empty = turn.start == state._record.position
     text = tool_prompts.block(state._tools, state._template().format)
     state._add(text if is_empty else f"\n\n{text}", place)
 
@@ -50,10 +51,13 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
         raise program_error(str(error), ir.RoleOpen("tool", place=place)) from error
     for result, (opening, closing) in zip(results, around, strict=True):
         record.nodes.append(ir.RoleOpen("tool", place=place))
+        begin = record.position
         state._template_text(opening)
-        record.open_turn("tool")
+        record.open_turn("tool", begin)
         record.turns[-1].answers = True
-        state._add(result.text, place)
+        is_quoted = opening.endswith('"') and closing.startswith('"')
+        text = json.dumps(result.text, ensure_ascii=False)[1:-1] if is_quoted else result.text
+        state._add(text, place)
         record.nodes.append(ir.RoleClose("tool", place=place))
         record.close_turn()
         state._template_text(closing)
