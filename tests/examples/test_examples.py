@@ -145,7 +145,7 @@ def test_the_tools_of_the_agent_are_safe() -> None:
             agent.calculate(text)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n"
     for sql in ("DROP TABLE products", "INSERT INTO products VALUES (1, 2, 3)", endless):
-        with pytest.raises(sqlite3.OperationalError, match="readonly|interrupted"):
+        with pytest.raises(sqlite3.OperationalError, match=r"readonly|interrupted"):
             agent.query_products(sql)
     assert agent.query_products("SELECT count(*) FROM products") == [(4,)]
     agent.DATABASE.unlink()
