@@ -50,7 +50,7 @@ def prepare_gen(gen: Gen, tokenizer: Tokenizer, constraints: Constraints) -> Pre
     grammar = constraints.compile(gen.constraint) if gen.constraint is not None else None
     texts = [StopText(text.encode(), text, False) for text in gen.stop]
     texts += [StopText(text.encode(), text, True) for text in gen.until]
-    marks = {}
+    marks: dict[int, StopText] = {}
     for text in texts:
         parts = tokenizer.split_special(text.text)
         if len(parts) == 1 and isinstance(parts[0], int):

@@ -17,8 +17,8 @@ from sglite.errors import CancelledError, CapacityError, DeadlineError
 from sglite.runtime.backends.base import Float32
 from sglite.runtime.cache.block_table import BlockTable
 from sglite.runtime.cache.pages import PagePool
-from sglite.runtime.engines.base import EventSink, SequenceId
 from sglite.runtime.endings import PreparedGen
+from sglite.runtime.engines.base import EventSink, SequenceId
 from sglite.runtime.generation import Generation, Rules
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.prepare import Prepared

@@ -38,7 +38,9 @@ def load_engine(
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise TypeError(f"{argument} must be a whole number or None, got {value!r}")
     if backend != "cpu":
-        raise ModelError(f"no backend named {backend!r}; this version has 'cpu' and 'scripted'")
+        raise ModelError(
+            f"no backend named {backend!r}; this version has 'cpu', 'scripted' and 'remote'"
+        )
     if not isinstance(prefix_cache, bool):
         raise ValueError(
             f"prefix_cache={prefix_cache!r}: this version keeps the prefix cache in memory alone; "

@@ -109,5 +109,7 @@ class ValueText:
         room = min(self._longest - 1, len(self.data) - self._ends_from)
         if room > held:
             tail = bytes(self.data[-room:])
-            held = next((room - i for i in range(room - held) if tail[i:] in self._beginnings), held)
+            held = next(
+                (room - i for i in range(room - held) if tail[i:] in self._beginnings), held
+            )
         return held

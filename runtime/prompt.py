@@ -1,9 +1,9 @@
 """Literal text to ids, and the healing of its end.
 
-All pieces of an Append are one text: it is cut only at special tokens and at generated ids, and what
-stands between two of them is encoded in one go, whoever wrote it. Healing takes back the last tokens of user text
-where a longer token could span the border to the value; their bytes become a forced prefix of the
-hole's grammar.
+All pieces of an Append are one text: it is cut only at special tokens and at generated ids, and
+what stands between two of them is encoded in one go, whoever wrote it. Healing takes back the last
+tokens of user text where a longer token could span the border to the value; their bytes become a
+forced prefix of the hole's grammar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a choice scores: one function for each method of `Select`.
 
 Each takes the trie of the choices, with the model's log probabilities in it, and gives one score
-for each choice, in their order; `pmi` also takes the trie of the choices without the prompt.
+for each choice, in their order; `pmi` also takes the trie of the choices without the prompt. Ids of
+the prompt that healing has put before every choice count to none of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from sglite.runtime.trie import Node, Trie
 def total(trie: Trie, path: Iterable[int], *, ending: bool = True) -> float:
     """Log probability of a path, and, with `ending`, of the choice ending there."""
     node, score = trie.root, 0.0
-    for token in path:
-        score += node.log_probs[token]
+    for at, token in enumerate(path):
+        score += node.log_probs[token] if at >= trie.healed else 0.0
         node = node.children[token]
     end = trie.end_of(node) if ending else None
     return score if end is None else score + end
@@ -29,13 +30,14 @@ def prob(trie: Trie) -> list[float]:
 
 def mean(trie: Trie) -> list[float]:
     """The mean log probability of each choice's tokens."""
-    return [total(trie, path, ending=False) / len(path) for path in trie.paths]
+    return [total(trie, path, ending=False) / (len(path) - trie.healed) for path in trie.paths]
 
 
 def pmi(trie: Trie, alone: Trie) -> list[float]:
     """The log probability of each choice less that of the choice without the prompt."""
     return [
-        total(trie, path, ending=False) - total(alone, path, ending=False) for path in trie.paths
+        total(trie, path, ending=False) - total(alone, own, ending=False)
+        for path, own in zip(trie.paths, alone.paths, strict=True)
     ]
 
 

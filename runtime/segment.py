@@ -89,6 +89,7 @@ class Gen:
 
 
 SelectMethod = Literal["prob", "mean", "greedy", "pmi"]
+DEFAULT_METHOD: SelectMethod = "prob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Select:
     choices: tuple[str, ...]
     key: int = 0
     sampling: Sampling = GREEDY
-    method: SelectMethod = "prob"
+    method: SelectMethod = DEFAULT_METHOD
     until: tuple[str, ...] = ()
     hidden: bool = False
 

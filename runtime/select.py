@@ -10,7 +10,7 @@ down in one row; the other children fork off it when it is done:
          '--d--> n2 --e--> leaf "de"       branch 2: d      (logits at n2)
 
 What the numbers at the nodes make of each choice is in `scoring`. Normalised over the choices they
-are also conditional on the healed prefix, which all of them share. `pmi` has a second trie of the
+are conditional on the healed prefix, which all of them share. `pmi` has a second trie of the
 same choices, whose root is the beginning of a text: its branches run in the same steps.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ from sglite.runtime.sequence import Sequence as Row
 from sglite.runtime.trie import Node, Trie
 
 METHODS = ("prob", "mean", "greedy", "pmi")
+_SCORES = {"prob": scoring.prob, "mean": scoring.mean, "greedy": scoring.greedy}
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +62,7 @@ def check_select(select: Select) -> None:
     if any(not choice for choice in choices):
         raise ValueError(f"select {select.name!r}: a choice must not be the empty text")
     if len(set(choices)) < len(choices):
-        known: set[str] = set()
-        twice = next(c for c in choices if c in known or known.add(c))  # type: ignore[func-returns-value]
+        twice = next(choice for choice, count in Counter(choices).items() if count > 1)
         raise ValueError(f"select {select.name!r} has the choice {twice!r} twice")
     if select.method not in METHODS:
         raise ValueError(
@@ -95,10 +96,11 @@ class Selection:
             _spelled(select, choice, prefix + choice.encode(), rules.tokenizer)
             for choice in select.choices
         ]
-        self._trie = Trie(paths, _end_ids(select, rules))
+        healed = _shared_ids(paths, rules.tokenizer.token_bytes, len(prefix))
+        self._trie = Trie(paths, healed, _end_ids(select, rules))
         self._alone: Trie | None = None
         if select.method == "pmi":
-            self._alone = Trie(paths)
+            self._alone = Trie([path[healed:] for path in paths])
             self._start = _start_of_text(select, rules)
         need = self._base + max(len(path) for path in paths)
         if need > rules.capacity:
@@ -160,7 +162,7 @@ class Selection:
     def _scores(self) -> list[float]:
         if self._alone is not None:
             return scoring.pmi(self._trie, self._alone)
-        return getattr(scoring, self.select.method)(self._trie)
+        return _SCORES[self.select.method](self._trie)
 
     def _choose(self, probabilities: npt.NDArray[np.float64]) -> int:
         temperature = self.select.sampling.temperature
@@ -196,6 +198,17 @@ def _spelled(select: Select, choice: str, data: bytes, tokenizer: Tokenizer) -> 
             f"select {select.name!r}: the model's vocabulary cannot spell the choice {choice!r}"
         )
     return path
+
+
+def _shared_ids(paths: list[list[int]], token_bytes: Sequence[bytes], length: int) -> int:
+    """How many ids all paths begin with that lie within the first `length` bytes."""
+    shared = 0
+    for ids in zip(*paths, strict=False):
+        length -= len(token_bytes[ids[0]])
+        if length < 0 or len({*ids}) > 1:
+            break
+        shared += 1
+    return shared
 
 
 def _end_ids(select: Select, rules: Rules) -> Sequence[int]:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from sglite.runtime.cache.block_table import BlockTable
@@ -155,7 +154,9 @@ class Sequence:
         """Go back to a mark, and on with the ids of a value."""
         first = mark.length - len(mark.tail)
         there = self.ids[first : mark.length]
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, mark.tail)))
+        same = 0
+        while same < len(there) and there[same] == mark.tail[same]:
+            same += 1
         self.truncate(first + same)
         self.ids.extend(mark.tail[same:])
         self.ids.extend(value)

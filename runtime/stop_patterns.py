@@ -17,7 +17,7 @@ from sglite.grammars import Vocabulary, compile_regex
 if TYPE_CHECKING:
     from sglite.grammars import Grammar, Matcher
 
-MOST_BEGINNINGS = 4096
+MOST_BEGINNINGS = 1024
 """Matches of one pattern that may be under way at a time; a pattern that has more is refused."""
 
 

@@ -25,12 +25,16 @@ class Node:
 
 
 class Trie:
-    """`paths`: the ids of each choice. `end_ids`: where there are some, what they say is wanted
-    behind every choice too."""
+    """`paths`: the ids of each choice, of which the first `healed` are text of the program that all
+    of them share. `end_ids`: where there are some, what they say is wanted behind every choice too.
+    """
 
-    def __init__(self, paths: Sequence[Sequence[int]], end_ids: Sequence[int] = ()) -> None:
+    def __init__(
+        self, paths: Sequence[Sequence[int]], healed: int = 0, end_ids: Sequence[int] = ()
+    ) -> None:
         self.root = Node()
         self.paths = paths
+        self.healed = healed
         self.end_ids = np.array(end_ids, np.int64)
         for path in paths:
             node = self.root

@@ -14,9 +14,9 @@ Holes       gen, select, Constraint
 Chats       system, user, assistant, role, special
 Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
-Results     Result, Usage, Graph; of a stream: Text, Filled, End
+Results     Result, Usage, Graph; Started; of a stream: Text, Partial, Filled, Failed, End
 Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
-            CapacityError, DeadlineError, CancelledError, GraphBreak
+            CapacityError, DeadlineError, CancelledError, JournalError, GraphBreak
 
 `help(sglite.gen)` tells about one of them. Names are loaded when they are first used, so that
 `import sglite.grammars` loads neither the language nor the runtime.
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from sglite.errors import ModelError as ModelError
     from sglite.errors import ProgramError as ProgramError
     from sglite.errors import SgliteError as SgliteError
+    from sglite.handle import Started as Started
     from sglite.ir import Graph as Graph
+    from sglite.journal import JournalError as JournalError
     from sglite.model import Model as Model
     from sglite.model import current_model as current_model
     from sglite.model import use as use
@@ -59,7 +61,9 @@ if TYPE_CHECKING:
     from sglite.runtime.segment import Usage as Usage
     from sglite.state import State as State
     from sglite.stream import End as End
+    from sglite.stream import Failed as Failed
     from sglite.stream import Filled as Filled
+    from sglite.stream import Partial as Partial
     from sglite.stream import Text as Text
     from sglite.tools import Tool as Tool
     from sglite.tools import ToolCall as ToolCall
@@ -79,7 +83,9 @@ if not any(map(_is_built, __path__)):
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
+    "sglite.handle": "Started",
     "sglite.ir": "Graph",
+    "sglite.journal": "JournalError",
     "sglite.model": "Model current_model use",
     "sglite.options": "Options",
     "sglite.primitives": "assistant gen role select special system user",
@@ -87,7 +93,7 @@ _HOMES = {
     "sglite.result": "BatchError Result",
     "sglite.runtime.segment": "Constraint Usage",
     "sglite.state": "State",
-    "sglite.stream": "End Filled Text",
+    "sglite.stream": "End Failed Filled Partial Text",
     "sglite.tools": "Tool ToolCall ToolResult tool",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

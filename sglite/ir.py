@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sglite.options import Options
-from sglite.runtime.segment import Constraint
+from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
 
 if TYPE_CHECKING:
     from sglite.tool_formats import ToolUse
@@ -136,12 +136,25 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class Special(Node):
-    """The text of exactly one special token."""
+    """The text of exactly one special token; not `exact`: any text, in which special tokens count.
+    `hidden`: it stands in the prompt for a while and is no part of the text."""
 
     text: str
+    exact: bool = True
+    hidden: bool = False
 
     def describe(self) -> str:
         return f"special({self.text!r})"
+
+
+class Thought(NamedTuple):
+    """Free text before a value, up to a mark. `opening` None: found with `closing` in the model's
+    template, "" for none. `hidden`: it leaves the prompt when the value is there."""
+
+    closing: str | None
+    opening: str | None
+    max_tokens: int
+    hidden: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +165,10 @@ class Gen(Node):
     a space may come before the value where the text before the hole does not end in one. `origin`:
     the type whose schema the constraint is, as the user wrote it. `tools`: what the model may call
     instead of writing text; the constraint follows when the format of the model is known.
+
+    `hidden`: the text leaves the prompt when the hole has ended. `shown`: whether it is part of the
+    program's text. `drops`: so many steps before it leave the prompt with its end. `think` and
+    `samples` are what one call of `gen` asked for; a state records what they stand for.
     """
 
     name: str | None
@@ -164,6 +181,15 @@ class Gen(Node):
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
     spaced: bool = False
     origin: str | None = None
+    min_tokens: int = 0
+    stop_regex: tuple[str, ...] = ()
+    logit_bias: tuple[tuple[int | str, float], ...] = ()
+    top_logprobs: int = 0
+    hidden: bool = False
+    shown: bool = True
+    drops: int = 0
+    think: Thought | None = None
+    samples: int | None = None
     tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
@@ -177,6 +203,14 @@ class Select(Node):
     name: str | None
     choices: tuple[str, ...]
     options: Options = _NOTHING_SAID
+    method: SelectMethod = DEFAULT_METHOD
+    until: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether its text is part of the program's text."""
+        return not self.hidden
 
     def describe(self) -> str:
         return f"select({self.name!r})"

@@ -6,7 +6,7 @@ text waits here until the next hole or the end of the program arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from sglite import ir
 from sglite.options import DEFAULT_MAX_TOKENS, Options, Sampling
+from sglite.runtime.engines.base import Engine
 from sglite.runtime.segment import Append, Gen, Piece, PieceKind, Select, Step
 from sglite.types import with_space
 
@@ -31,15 +32,22 @@ def hole_key(seed: int, row: int, path: BranchPath, name: str, occurrence: int) 
 
 
 def lower_hole(
-    node: ir.Hole, name: str, key: int, defaults: Options, *, after_word: bool = False
+    node: ir.Hole,
+    name: str,
+    key: int,
+    defaults: Options,
+    *,
+    engine: Engine,
+    after_word: bool = False,
 ) -> Gen | Select:
     """The step of a hole, with everything resolved. Raises ValueError for a value out of range.
 
-    `after_word`: text of the program that does not end in white space stands before the hole.
+    `engine` knows the ids of texts. `after_word`: text of the program that does not end in white
+    space stands before the hole.
     """
     sampling, max_tokens = _resolve(node.options, defaults)
     if isinstance(node, ir.Select):
-        return Select(name, node.choices, key, sampling)
+        return Select(name, node.choices, key, sampling, node.method, node.until, node.hidden)
     if max_tokens is None:
         is_json = node.constraint is not None and node.constraint.kind == "json_schema"
         is_json = is_json or node.tools is not None
@@ -57,7 +65,36 @@ def lower_hole(
         node.stop_ids,
         node.until,
         node.ignore_eos,
+        node.min_tokens,
+        _biases(node, engine),
+        node.stop_regex,
+        node.top_logprobs,
+        node.hidden,
+        node.drops,
     )
+
+
+def _biases(node: ir.Gen, engine: Engine) -> tuple[tuple[int, float], ...]:
+    """The biases by id. Raises ValueError for a text that is not one token of the model."""
+    biases: dict[int, float] = {}
+    for token, bias in node.logit_bias:
+        ids = [token] if isinstance(token, int) else _ids_of(token, engine)
+        if len(ids) != 1:
+            raise ValueError(
+                f"{node.describe()}: logit_bias has the text {token!r}, which is {len(ids)} tokens "
+                f"of {engine.name}: {ids}; name one token, by its text or its id"
+            )
+        if ids[0] in biases:
+            raise ValueError(f"{node.describe()}: logit_bias names the token {token!r} twice")
+        biases[ids[0]] = bias
+    return tuple(biases.items())
+
+
+def _ids_of(text: str, engine: Engine) -> Sequence[int]:
+    encode = engine.vocabulary.encode
+    if encode is None:
+        raise ValueError(f"{engine.name} cannot tell the token of {text!r}; name it by its id")
+    return encode(text.encode())
 
 
 @lru_cache(maxsize=4096)
@@ -93,6 +130,10 @@ class Pending:
     def pieces(self) -> tuple[Piece, ...]:
         """The literal text after the last hole."""
         return tuple(_merged(self._texts))
+
+    def cut(self) -> None:
+        """What follows is a text of its own, which can leave the prompt again."""
+        self._end_text()
 
     @property
     def ends_in_word(self) -> bool:

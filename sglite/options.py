@@ -76,7 +76,8 @@ class Options:
     """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.
 
     `seed=None` draws one and records it in the result. `priority`: higher runs
-    first, 0 where not said. `on_overflow`: what happens to a chat that outgrows the context.
+    first, 0 where not said. `timeout`: seconds that a run may take, from the start of its body.
+    `on_overflow`: what happens to a chat that outgrows the context.
     """
 
     max_tokens: int | None = None
@@ -89,15 +90,18 @@ class Options:
     frequency_penalty: float | None = None
     seed: int | None = None
     priority: int | None = None
+    timeout: float | None = None
     on_overflow: OverflowPolicy | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "seed"):
+        for name in ("max_tokens", "seed", "priority"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0, got {self.timeout!r}")
         if self.on_overflow is not None:
             check_overflow(self.on_overflow)
 

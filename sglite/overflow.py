@@ -36,6 +36,8 @@ def tokens_left(state: State) -> int:
 
 def make_room(state: State, hole: ir.Hole, place: ir.Place) -> None:
     """See to it that the hole has room, by the policy of the program."""
+    if isinstance(hole, ir.Gen) and hole.drops:
+        return  # a thought that leaves the prompt with this hole has just been written
     capacity = state._run.engine.capacity
     need = min(_most_tokens(hole, state._run), capacity // 2)
     if _bound(state) + need <= capacity:
@@ -148,7 +150,7 @@ def _spans(state: State) -> Iterator[tuple[Turn, int]]:
 def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
     for part in parts:
         if isinstance(part, Slot):
-            if not getattr(part.node, "hidden", False):
+            if part.node.shown:
                 pending.generated(part.done.text, part.done.ids, part.done.healed)
         elif isinstance(part, TemplateText):
             pending.text(part, "template")

@@ -69,6 +69,10 @@ class Slot:
                 raise self.error(message) from error
         return self._value
 
+    def keep(self, value: Any) -> None:
+        """Take over the value of a run that ended in another process."""
+        self._value = value
+
     def error(self, message: str) -> ProgramError:
         """An error about this hole, with its place."""
         return program_error(f"{self.node.describe()} {message}", self.node)
@@ -215,7 +219,11 @@ class Record:
 
 def text_of(parts: list[str | Slot]) -> str:
     """The text of the parts, in order."""
-    return "".join(part if isinstance(part, str) else part.done.text for part in parts)
+    return "".join(
+        part if isinstance(part, str) else part.done.text
+        for part in parts
+        if isinstance(part, str) or part.node.shown
+    )
 
 
 def last_value(variable: Variable) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
-from sglite.record import Slot, Variable, flat_slots, last_value
+from sglite.record import Record, Slot, Variable, flat_slots, last_value
 from sglite.runtime.segment import HoleResult, Usage
 
 if TYPE_CHECKING:
@@ -34,6 +34,20 @@ class Timing:
         return self.finished_at - self.started_at
 
 
+@dataclass(slots=True)
+class Past:
+    """What a result is made of, of a run that ended in another process."""
+
+    record: Record
+    returned: Any
+    error: ProgramError | None
+    ids: tuple[int, ...]
+    seed: int
+    row: int
+    started_at: float
+    finished_at: float
+
+
 class Result:
     """One row of a program.
 
@@ -41,9 +55,9 @@ class Result:
     `variables`, `all` and `metas` give what exists; what is missing raises the error.
     """
 
-    def __init__(self, run: Run, returned: Any = None) -> None:
+    def __init__(self, run: Run | Past) -> None:
         self._record = run.record
-        self._returned = returned
+        self._returned = run.returned
         self._timing = (run.started_at, run.finished_at)
         self._ids = run.ids
         self.error: ProgramError | None = run.error
@@ -166,21 +180,24 @@ class Result:
 class BatchError(ProgramError):
     """Some rows of a batch failed; `rows` has all of them, the good ones too.
 
-    The cause is the error of the first row that failed.
+    Where rows were taken as completed, the good ones have been handed out, and `rows` has those
+    that failed, at most the first thousand. The cause is the error of the first row that failed.
     """
 
-    def __init__(self, rows: list[Result]) -> None:
-        failed = [row for row in rows if row.error is not None]
-        first = failed[0]
+    def __init__(self, rows: list[Result], failed: int = 0, total: int = 0) -> None:
+        bad = [row for row in rows if row.error is not None]
+        first = bad[0]
         super().__init__(
-            f"{len(failed)} of {len(rows)} rows failed, first row {first.row}: {first.error} "
-            "(errors='return' gives every row; they are also in the error's .rows)",
+            f"{failed or len(bad)} of {total or len(rows)} rows failed, first row {first.row}: "
+            f"{first.error} (errors='return' gives every row; they are also in the error's .rows)",
         )
         self.rows = rows
+        self._counts = (failed, total)
         if first.error is not None:
             self.node = first.error.node
             self.filename = first.error.filename
             self.line = first.error.line
+            self.__cause__ = first.error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows,)
+        return type(self), (self.rows, *self._counts)

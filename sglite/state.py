@@ -6,9 +6,11 @@ up to the last hole to the run, in one segment. A read waits; everything else go
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sglite import chat, ir, overflow, tool_running, tool_turns
@@ -28,8 +30,9 @@ from sglite.record import (
 )
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
+from sglite.thinking import with_thought
 from sglite.tool_formats import with_tools
-from sglite.tools import Tool, ToolCall, ToolResult, tool_tuple
+from sglite.tools import Tool, ToolCall, tool_tuple
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
@@ -98,26 +101,34 @@ class State:
         return self._turn(name, _place(1))
 
     def call(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run another program's body on this state; returns what the body returns."""
+        """Run another program's body on this state; returns what the body returns.
+
+        Of an `async def` what is returned is to be awaited.
+        """
         body = getattr(program, "body", program)
         name = getattr(program, "__name__", "a program")
-        return self._invoke(ir.Invoke(name, body, args, kwargs), _place(1))
+        call = ir.Invoke(name, body, args, kwargs)
+        if not inspect.iscoroutinefunction(body):
+            return self._invoke(call, _place(1))
+        if not self._run.in_task:
+            raise TypeError(
+                f"{name}() is async, and its caller is not: make the caller an async def"
+            )
+        return self._invoke_in_task(call, _place(1))
 
     # ---- tools
 
-    def run_tools(self, calls: ToolCall | Sequence[ToolCall]) -> list[ToolResult]:
+    def run_tools(self, calls: ToolCall | Sequence[ToolCall]) -> Any:
         """Run what the model has called, and write the results into the conversation as a turn.
 
-        Several calls run at the same time. What a tool raises is its result: the model reads it,
-        and it is logged under "sglite.tools". `row.tool_results` keeps everything.
+        Returns the list of ToolResult; in an `async def` program it is to be awaited. Several calls
+        run at the same time. What a tool raises is its result: the model reads it, and it is logged
+        under "sglite.tools". `row.tool_results` keeps everything.
         """
-        place = _place(1)
         self._run.check()
         known = tool_running.as_calls(calls, self._tools)
-        with self._run.elsewhere():
-            results = tool_running.execute(known)
-        tool_turns.write_results(self, results, place)
-        return results
+        run = tool_turns.run_in_task if self._run.in_task else tool_turns.run
+        return run(self, known, _place(1))
 
     def use_tools(
         self,
@@ -127,33 +138,25 @@ class State:
         max_steps: int = 8,
         parallel: bool = False,
         **options: Any,
-    ) -> str:
-        """Let the model call tools until it answers with text, which is returned.
+    ) -> Any:
+        """Let the model call tools until it answers with text, which is returned; in an
+        `async def` program it is to be awaited.
 
         Every step is an assistant turn with `gen(name, tools=...)`: `row.all(name)` has the calls
         and, last, the answer. `tools` None: those of the first turn. In the last of `max_steps`
         steps the model may only write text. `options` are those of `gen`.
         """
-        return tool_turns.use_tools(self, name, tools, max_steps, parallel, options, _place(1))
+        talk = tool_turns.talk(self, name, tools, max_steps, parallel, options, _place(1))
+        drive = tool_turns.drive_in_task if self._run.in_task else tool_turns.drive
+        return drive(self, name, talk)
 
     # ---- branches
 
     def fork(self, n: int) -> list[State]:
         """`n` branches that continue from here, each on its own; this state can go on too."""
-        place = _place(1)
         if not isinstance(n, int) or n < 1:
             raise ValueError(f"fork() takes the number of branches, at least 1; got {n!r}")
-        self._run.check()
-        self._flush()
-        sequences: Sequence[SequenceId | None] = [None] * n
-        if self._sequence is not None:
-            sequences = self._run.fork(self._sequence, n)
-        number = len(self._record.forks)
-        branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
-        self._branches.extend(branches)
-        self._record.forks.append([branch._record for branch in branches])
-        self._record.nodes.append(ir.Fork(n, place=place))
-        return branches
+        return self._fork(n, _place(1))
 
     def join(self, branches: Sequence[State]) -> None:
         """Take over the variables of branches of this state, each as a list in their order.
@@ -161,26 +164,42 @@ class State:
         A branch that does not have a variable has None in its place. What this state had under the
         same name before stays in `row.all(name)`.
         """
-        place = _place(1)
-        known = {id(record) for fork in self._record.forks for record in fork}
-        names: dict[str, None] = {}
-        own: list[dict[str, Variable]] = []
-        for branch in branches:
-            if not isinstance(branch, State) or id(branch._record) not in known:
-                raise ValueError("join() takes branches that fork() of this same state has made")
-            branch._flush()
-            own.append(branch._record.own_variables())
-            names.update(dict.fromkeys(own[-1]))
-        for name in names:
-            gathered = Gathered(tuple(variables.get(name) for variables in own))
-            self._record.variables.setdefault(name, []).append(gathered)
-        self._record.nodes.append(ir.Join(tuple(names), place=place))
+        self._join(branches, _place(1))
 
     # ---- reading
 
     def __getitem__(self, name: str) -> Any:
         """The value of a variable, the last one under that name. Waits for it."""
         return last_value(self._awaited(name))
+
+    def read(self, name: str) -> Awaitable[Any]:
+        """`await s.read("x")` is `s["x"]` of an `async def` program."""
+        self._check_in_task(f"s[{name!r}]")
+        variable = self._recorded(name)
+
+        async def value() -> Any:
+            for slot in flat_slots([variable]):
+                await self._run.wait_in_task(slot)
+            return last_value(variable)
+
+        return value()
+
+    def wait(self) -> Awaitable[None]:
+        """`await s.wait()` in an `async def` program waits for all that this branch has recorded.
+
+        After it, `s["x"]`, `s.meta("x")` and `s.text()` can be used for all of that.
+        """
+        self._check_in_task("s.text()")
+        self._flush()
+        parts = self._record.all_parts()
+        gathered = [every[-1] for every in self._record.variables.values()]
+
+        async def wait() -> None:
+            for slot in (*parts, *flat_slots(gathered)):
+                if isinstance(slot, Slot):
+                    await self._run.wait_in_task(slot)
+
+        return wait()
 
     def __contains__(self, name: object) -> bool:
         """Whether a hole of that name has been recorded. Waits for nothing."""
@@ -245,6 +264,11 @@ class State:
                 self._record.nodes.append(ir.Literal(content, place=place))
                 self._record.parts.append(content)
                 self._pending.text(content)
+        elif isinstance(content, ir.Gen) and content.samples is not None:
+            self._add_samples(content, content.samples, place)
+        elif isinstance(content, ir.Gen) and content.think is not None:
+            for node in with_thought(content, content.think, self._run.engine, self._record):
+                self._add(node, place)
         elif isinstance(content, ir.Gen | ir.Select):
             self._add_hole(content.at(place), place)
         elif isinstance(content, ir.Concat):
@@ -256,8 +280,13 @@ class State:
                     self._add(part, place)
         elif isinstance(content, ir.Special):
             self._record.nodes.append(content.at(place))
-            self._record.parts.append(SpecialText(content.text))
-            self._pending.text(content.text, "special")
+            if content.hidden:
+                self._pending.cut()
+            elif content.exact:
+                self._record.parts.append(SpecialText(content.text))
+            else:
+                self._record.parts.append(TemplateText(content.text))
+            self._pending.text(content.text, "special" if content.exact else "template")
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
         else:
@@ -273,16 +302,26 @@ class State:
             name = f"#{self._unnamed}"
         record, run = self._record, self._run
         occurrences = record.variables.setdefault(name, [])
-        key = hole_key(run.seed, run.row, record.path, name, len(occurrences))
+        own = node.options.seed
+        seed = run.seed if own is None else own
+        key = hole_key(seed, run.row, record.path, name, len(occurrences))
         if isinstance(node, ir.Gen) and node.tools is not None:
             node = with_tools(node, node.tools, tool_turns.format_for(self._template), key)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
-        self._pending.hole(lower_hole(node, name, key, run.options, after_word=after_word))
+        step = lower_hole(node, name, key, run.options, engine=run.engine, after_word=after_word)
+        self._pending.hole(step)
         self._slots.append(slot)
         occurrences.append(slot)
         record.nodes.append(node)
         record.parts.append(slot)
+
+    def _add_samples(self, node: ir.Gen, samples: int, place: ir.Place) -> None:
+        """The same hole in so many branches; none of its values enters the text here."""
+        branches = self._fork(samples, place)
+        for branch in branches:
+            branch._add(replace(node, samples=None), place)
+        self._join(branches, place)
 
     @contextmanager
     def _turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> Iterator[None]:
@@ -337,12 +376,56 @@ class State:
             self._record.parts.append(kept)
             self._pending.text(part, "template" if is_template else "user")
 
+    def _check_in_task(self, instead: str) -> None:
+        if not self._run.in_task:
+            raise TypeError(f"this program is a plain def, which does not await: write {instead}")
+
+    async def _invoke_in_task(self, call: ir.Invoke, place: ir.Place) -> Any:
+        self._record.nodes.append(ir.CallOpen(call.name, place=place))
+        try:
+            return await call.body(self, *call.args, **call.kwargs)
+        finally:
+            self._record.nodes.append(ir.CallClose(call.name, place=place))
+
     def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
+        if inspect.iscoroutinefunction(call.body):
+            raise TypeError(
+                f"{call.name}() is async and cannot be added: write await {call.name}(s, ...) "
+                "in an async def"
+            )
         self._record.nodes.append(ir.CallOpen(call.name, place=place))
         try:
             return call.body(self, *call.args, **call.kwargs)
         finally:
             self._record.nodes.append(ir.CallClose(call.name, place=place))
+
+    def _fork(self, n: int, place: ir.Place) -> list[State]:
+        self._run.check()
+        self._flush()
+        sequences: Sequence[SequenceId | None] = [None] * n
+        if self._sequence is not None:
+            sequences = self._run.fork(self._sequence, n)
+        number = len(self._record.forks)
+        branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
+        self._branches.extend(branches)
+        self._record.forks.append([branch._record for branch in branches])
+        self._record.nodes.append(ir.Fork(n, place=place))
+        return branches
+
+    def _join(self, branches: Sequence[State], place: ir.Place) -> None:
+        known = {id(record) for fork in self._record.forks for record in fork}
+        names: dict[str, None] = {}
+        own: list[dict[str, Variable]] = []
+        for branch in branches:
+            if not isinstance(branch, State) or id(branch._record) not in known:
+                raise ValueError("join() takes branches that fork() of this same state has made")
+            branch._flush()
+            own.append(branch._record.own_variables())
+            names.update(dict.fromkeys(own[-1]))
+        for name in names:
+            gathered = Gathered(tuple(variables.get(name) for variables in own))
+            self._record.variables.setdefault(name, []).append(gathered)
+        self._record.nodes.append(ir.Join(tuple(names), place=place))
 
     def _branch(self, fork: int, number: int, sequence: SequenceId | None) -> State:
         branch = State(self._run, self._template)
@@ -356,6 +439,13 @@ class State:
         return branch
 
     def _awaited(self, name: str) -> Variable:
+        variable = self._recorded(name)
+        for slot in flat_slots([variable]):
+            self._run.wait(slot)
+        return variable
+
+    def _recorded(self, name: str) -> Variable:
+        """The variable, handed over to the engine."""
         variables = self._record.variables.get(name)
         if variables is None:
             known = ", ".join(map(repr, self._record.variables)) or "none yet"
@@ -364,10 +454,7 @@ class State:
                 "read after the statement that adds it)"
             )
         self._flush()
-        variable = variables[-1]
-        for slot in flat_slots([variable]):
-            self._run.wait(slot)
-        return variable
+        return variables[-1]
 
     def _flush(self, *, text_too: bool = False) -> None:
         steps = self._pending.take(text_too=text_too)

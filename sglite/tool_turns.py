@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sglite import ir, tool_prompts, tool_running
 from sglite.errors import ModelError
 from sglite.record import program_error
 from sglite.tool_formats import HERMES, ToolFormat
-from sglite.tools import Tool, ToolResult, tool_tuple
+from sglite.tools import Tool, ToolCall, ToolResult, tool_tuple
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
@@ -63,7 +63,27 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
         state._template_text(closing)
 
 
-def use_tools(
+def run(state: State, calls: Sequence[ToolCall], place: ir.Place) -> list[ToolResult]:
+    """`State.run_tools`."""
+    with state._run.elsewhere():
+        results = tool_running.execute(calls)
+    write_results(state, results, place)
+    return results
+
+
+async def run_in_task(state: State, calls: Sequence[ToolCall], place: ir.Place) -> list[ToolResult]:
+    """`State.run_tools` of a coroutine."""
+    results = await tool_running.execute_async(calls)
+    write_results(state, results, place)
+    return results
+
+
+Talk = Generator[list[ToolCall] | None, Any, str]
+"""A loop of calls. It asks for the value of the hole (None) or for the results of calls, and ends
+with the answer."""
+
+
+def talk(
     state: State,
     name: str,
     tools: Sequence[Tool] | None,
@@ -71,8 +91,8 @@ def use_tools(
     parallel: bool,
     options: dict[str, Any],
     place: ir.Place,
-) -> str:
-    """`State.use_tools`."""
+) -> Talk:
+    """What `State.use_tools` does, for `drive` or `drive_in_task`."""
     from sglite.primitives import gen
 
     if max_steps < 1:
@@ -88,15 +108,40 @@ def use_tools(
         if step + 1 == max_steps:
             choice = "none"
         with state._turn("assistant", place):
-            state._add(
-                gen(name, tools=offered, tool_choice=choice, parallel=parallel, **options), place
-            )
-        value = state[name]
+            hole = gen(name, tools=offered, tool_choice=choice, parallel=parallel, **options)
+            state._add(hole, place)
+        value = yield None
         if isinstance(value, str):
             return value
-        calls = tool_running.as_calls(value, offered)
-        with state._run.elsewhere():
-            results = tool_running.execute(calls)
+        results = yield tool_running.as_calls(value, offered)
         write_results(state, results, place)
         choice = "auto"
     raise AssertionError("the last step gives text")
+
+
+def drive(state: State, name: str, talk: Talk) -> str:
+    """Carry a talk to its end."""
+    calls = next(talk)
+    try:
+        while True:
+            if calls is None:
+                calls = talk.send(state[name])
+            else:
+                with state._run.elsewhere():
+                    results = tool_running.execute(calls)
+                calls = talk.send(results)
+    except StopIteration as end:
+        return str(end.value)
+
+
+async def drive_in_task(state: State, name: str, talk: Talk) -> str:
+    """`drive` of a coroutine."""
+    calls = next(talk)
+    try:
+        while True:
+            if calls is None:
+                calls = talk.send(await state.read(name))
+            else:
+                calls = talk.send(await tool_running.execute_async(calls))
+    except StopIteration as end:
+        return str(end.value)

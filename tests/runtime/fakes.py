@@ -238,6 +238,8 @@ def draw_one(logits, allowed, end_ids, end_rest, temperature, top_p, top_k, min_
     if end_rest:
         mass_end += sum(p[t] for t in range(len(p)) if t not in allowed and t not in end)
     weights = np.append(np.where(keep, p, 0.0), mass_end if ends else 0.0)
+    if weights.sum() == 0:
+        raise ValueError("every logit that counts is -inf")
     weights /= weights.sum()
     with np.errstate(divide="ignore"):
         logprobs = np.log(weights)

@@ -50,8 +50,12 @@ class Oracle:
             return None
         if not self.ids:
             self.ids.append(TOKENIZER.bos_id)
+        before, healable = list(self.ids), self.healable
         prefix = self._heal()
-        return self._gen(step, prefix) if isinstance(step, Gen) else self._select(step, prefix)
+        done = self._gen(step, prefix) if isinstance(step, Gen) else self._select(step, prefix)
+        if step.hidden:
+            self.ids, self.healable = before, healable
+        return done
 
     def _heal(self) -> bytes:
         best = 0
@@ -108,9 +112,9 @@ class Oracle:
                 ends |= set() if gen.ignore_eos else {EOS}
                 allowed = TEXT if len(done) >= len(prefix) else set(matcher.allowed(None))
             rest = bool(grammar and matcher.is_complete)
-            if len(out) < gen.min_tokens and not (grammar and not matcher.is_complete):
-                if allowed - barred:
-                    allowed, ends, rest = allowed - barred, set(), False
+            could_end = not grammar or matcher.is_complete
+            if could_end and len(out) < gen.min_tokens and allowed - barred:
+                allowed, ends, rest = allowed - barred, set(), False
             s = gen.sampling
             logits = _shaped(logits_after(self.ids + out), gen, prompt, out)
             token, _ = draw_one(
@@ -150,7 +154,13 @@ class Oracle:
 
     def _select(self, select: Select, prefix: bytes):
         paths = [TOKENIZER.encode_bytes(prefix + c.encode()) for c in select.choices]
-        self.scores = scores = [self._score(select, path, paths) for path in paths]
+        # What all paths spell of the prompt, id by id, is no part of any choice.
+        told = 0
+        while len({path[told] if told < len(path) else None for path in paths}) == 1 and len(
+            b"".join(TOKEN_BYTES[t] for t in paths[0][: told + 1])
+        ) <= len(prefix):
+            told += 1
+        self.scores = scores = [self._score(select, path, paths, told) for path in paths]
         top = max(scores)
         weights = [math.exp(s - top) for s in scores]
         total = sum(weights)
@@ -194,15 +204,17 @@ class Oracle:
                 options[None] = math.log(max(left, 1e-12))
         return options
 
-    def _score(self, select, path, paths):
-        plain = sum(_log_softmax(self.ids + path[:at])[t] for at, t in enumerate(path))
+    def _score(self, select, path, paths, told):
+        def plain(before, ids):
+            return sum(_log_softmax(before + ids[:at])[t] for at, t in enumerate(ids))
+
+        own = path[told:]
         if select.method == "mean":
-            return plain / len(path)
+            return plain(self.ids + path[:told], own) / len(own)
         if select.method == "pmi":
-            alone = [TOKENIZER.bos_id]
-            return plain - sum(_log_softmax(alone + path[:at])[t] for at, t in enumerate(path))
+            return plain(self.ids + path[:told], own) - plain([TOKENIZER.bos_id], own)
         score = 0.0
-        for at in range(len(path) + 1):
+        for at in range(told, len(path) + 1):
             options = self._options(select, path[:at], paths)
             step = path[at] if at < len(path) else None
             if select.method == "prob":
@@ -223,8 +235,8 @@ def _shaped(logits, gen, prompt, out):
         logits[token] += np.float32(bias)
     if s.repetition_penalty != 1:
         for token in {*prompt, *out}:
-            penalty = np.float32(s.repetition_penalty)
-            logits[token] = logits[token] / penalty if logits[token] > 0 else logits[token] * penalty
+            penalty, logit = np.float32(s.repetition_penalty), logits[token]
+            logits[token] = logit / penalty if logit > 0 else logit * penalty
     for token in set(out):
         per_count = np.float32(s.frequency_penalty) * np.float32(out.count(token))
         logits[token] -= np.float32(s.presence_penalty) + per_count

@@ -1,0 +1,156 @@
+"""A result as plain data, and back.
+
+Kept are texts, ids, turns, usage, everything that is known of a hole, and values as far as JSON
+allows: an object of a type comes back as plain data. Not kept are the graph, and a value or a
+`returned` that JSON cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from sglite import ir
+from sglite.errors import ProgramError
+from sglite.record import Gathered, Record, Slot, Turn, Variable
+from sglite.result import Past, Result
+from sglite.runtime.segment import HoleResult, Usage
+
+
+def dumped(result: Result) -> dict[str, Any]:
+    """The result as data that `json` can write."""
+    record = result._record
+    slots = list(record.slots())
+    numbers = {slot: number for number, slot in enumerate(slots)}
+    timing = result.timing
+    line: dict[str, Any] = {
+        "seed": result.seed,
+        "values": {name: _plain(value) for name, value in result.variables.items()},
+        "parts": [part if isinstance(part, str) else numbers[part] for part in record.parts],
+        "turns": [[turn.role, turn.start, turn.end] for turn in record.turns],
+        "variables": {
+            name: [_numbered(each, numbers) for each in every]
+            for name, every in record.variables.items()
+        },
+        "holes": [_hole(slot) for slot in slots],
+        "ids": list(result._ids),
+        "started_at": timing.started_at,
+        "finished_at": timing.finished_at,
+    }
+    if result.error is None:
+        line["returned"] = _plain(result.returned)
+    else:
+        error = result.error
+        line["error"] = {
+            "message": str(error),
+            "node": error.node,
+            "filename": error.filename,
+            "line": error.line,
+        }
+    return line
+
+
+def restored(line: dict[str, Any]) -> Result:
+    """The result that was dumped."""
+    slots = [_slot(hole) for hole in line["holes"]]
+    record = Record(
+        parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
+        turns=[Turn(*turn) for turn in line["turns"]],
+        variables={
+            name: [_variable(each, slots) for each in every]
+            for name, every in line["variables"].items()
+        },
+    )
+    inside = {id(part) for part in record.parts}
+    # Holes of branches, so that they count; where the branches left is not kept.
+    apart = [slot for slot in slots if id(slot) not in inside]
+    if apart:
+        record.forks.append([Record(path=(0, 0), parts=[*apart])])
+    return Result(
+        Past(
+            record,
+            line.get("returned"),
+            _error(line["error"]) if "error" in line else None,
+            tuple(line["ids"]),
+            line["seed"],
+            line["row"],
+            line["started_at"],
+            line["finished_at"],
+        )
+    )
+
+
+def _hole(slot: Slot) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": slot.name}
+    result = slot.result
+    if result is None:
+        return said
+    try:
+        value = slot.value
+    except ProgramError:
+        value = result.text
+    if value != result.text:
+        said["value"] = _plain(value)
+    for field in fields(HoleResult):
+        kept = getattr(result, field.name)
+        if field.name in ("name", "usage") or kept == field.default:
+            continue
+        said[field.name] = _plain(kept)
+    counted = {f.name: getattr(result.usage, f.name) for f in fields(Usage)}
+    said["usage"] = {name: count for name, count in counted.items() if count}
+    return said
+
+
+def _slot(said: dict[str, Any]) -> Slot:
+    slot = Slot(ir.Gen(said["name"]), said["name"])
+    if "text" not in said:
+        return slot
+    known: dict[str, Any] = {"usage": Usage(**said["usage"])}
+    for field in fields(HoleResult):
+        if field.name in said and field.name != "usage":
+            known[field.name] = _like(said[field.name], field.default)
+    if known.get("top_logprobs"):
+        known["top_logprobs"] = tuple(
+            {int(token): logprob for token, logprob in each.items()}
+            for each in known["top_logprobs"]
+        )
+    known.setdefault("ids", ())
+    slot.result = HoleResult(**known)
+    slot.keep(said.get("value", slot.result.text))
+    return slot
+
+
+def _like(value: Any, default: Any) -> Any:
+    """JSON has lists where a result has tuples: `ids`, and what is a tuple by default."""
+    if isinstance(value, list) and (default is MISSING or isinstance(default, tuple)):
+        return tuple(value)
+    return value
+
+
+def _numbered(variable: Variable | None, numbers: dict[Slot, int]) -> Any:
+    if variable is None or isinstance(variable, Slot):
+        return None if variable is None else numbers[variable]
+    return [_numbered(each, numbers) for each in variable.branches]
+
+
+def _variable(said: Any, slots: Sequence[Slot]) -> Variable:
+    if isinstance(said, int):
+        return slots[said]
+    return Gathered(tuple(None if each is None else _variable(each, slots) for each in said))
+
+
+def _error(said: dict[str, Any]) -> ProgramError:
+    error = ProgramError(said["message"], node=said["node"])
+    error.filename, error.line = said["filename"], said["line"]
+    return error
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON has it, None for what it cannot write."""
+    try:
+        return to_jsonable_python(value, inf_nan_mode="constants")
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return None
