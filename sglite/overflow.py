@@ -35,11 +35,25 @@ def tokens_left(state: State) -> int:
 
 
 def make_room(state: State, hole: ir.Hole, place: ir.Place) -> None:
-    """See to it that the hole has room, by the policy of the program."""
+    """See to it that the hole and the end of its turn have room, by the policy of the program."""
     if isinstance(hole, ir.Gen) and hole.drops:
         return  # a thought that leaves the prompt with this hole has just been written
+    need = _most_tokens(hole, state._run)
+    if state._turn_is_open():
+        template = state._template()
+        need += len(template.fragments(state._record.roles(), state._tools).closing.encode())
+    _make_room(state, need, hole.at(place))
+
+
+def make_room_for_text(state: State) -> None:
+    """The same for the text after the last hole; a coroutine that is over cannot wait for it."""
+    if not state._run.in_task:
+        _make_room(state, 0, None)
+
+
+def _make_room(state: State, need: int, node: ir.Node | None) -> None:
     capacity = state._run.engine.capacity
-    need = min(_most_tokens(hole, state._run), capacity // 2)
+    need = min(need, capacity // 2)
     if _bound(state) + need <= capacity:
         return  # the lengths of texts alone say so: nothing has to be waited for
     if _length(state) + need <= capacity:
@@ -52,7 +66,7 @@ def make_room(state: State, hole: ir.Hole, place: ir.Place) -> None:
         elif callable(policy):
             _leave_out(state, _not_kept(state, turns, policy))
     except ModelError as error:
-        raise program_error(f"turns were dropped, and {error}", hole.at(place)) from error
+        raise program_error(f"turns were dropped, and {error}", node) from error
 
 
 def cuts(turns: Sequence[Turn]) -> list[list[Turn]]:
@@ -218,4 +232,5 @@ def _most_tokens(hole: ir.Hole, run: Run) -> int:
         return max(len(choice.encode()) for choice in hole.choices)
     is_free = hole.constraint is None and hole.tools is None
     default = DEFAULT_MAX_TOKENS if is_free else DEFAULT_JSON_MAX_TOKENS
-    return hole.options.over(run.options).max_tokens or default
+    thought = hole.think.max_tokens if hole.think is not None else 0
+    return thought + (hole.options.over(run.options).max_tokens or default)

@@ -252,7 +252,10 @@ class State:
 
     def _end(self) -> None:
         """The program is over: hand over what this branch and those below it have recorded."""
-        self._flush(text_too=not self._record.path)
+        is_root = not self._record.path
+        if is_root and self._on_overflow != ERROR:
+            overflow.make_room_for_text(self)
+        self._flush(text_too=is_root)
         for branch in self._branches:
             branch._end()
 
@@ -267,6 +270,8 @@ class State:
         elif isinstance(content, ir.Gen) and content.samples is not None:
             self._add_samples(content, content.samples, place)
         elif isinstance(content, ir.Gen) and content.think is not None:
+            if self._on_overflow != ERROR:
+                overflow.make_room(self, content, place)  # for the value as well
             for node in with_thought(content, content.think, self._run.engine, self._record):
                 self._add(node, place)
         elif isinstance(content, ir.Gen | ir.Select):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from typing import Any
@@ -205,6 +206,48 @@ def test_policies_that_are_none(scripted: MakeScripted) -> None:
         program.run()
     with pytest.raises(ValueError, match="on_overflow takes"):
         sgl.Options(on_overflow="newest")
+
+
+def test_async_programs_wait_first(scripted: MakeScripted) -> None:
+    @sgl.function
+    async def chat(s: sgl.State, waits: bool) -> list[int]:
+        s.on_overflow = DROP_OLDEST
+        left = []
+        for number in range(40):
+            s += sgl.user(f"{number} " + "a" * 30)
+            s += sgl.assistant(sgl.gen("x", max_tokens=20))
+            if waits:
+                await s.wait()
+                left.append(s.tokens_left)
+        return left
+
+    scripted(capacity=500)
+    row = asyncio.run(chat.arun(True))
+    assert len(row.all("x")) == 40
+    assert all(0 <= left < 500 for left in row.returned)
+    with pytest.raises(sgl.ProgramError, match=r"await s.wait\(\)"):
+        asyncio.run(chat.arun(False))
+
+
+def test_thoughts_that_leave_the_prompt_stay_away(scripted: MakeScripted) -> None:
+    @sgl.function
+    def chat(s: sgl.State) -> None:
+        s.on_overflow = DROP_OLDEST
+        for number in range(30):
+            s += sgl.user(f"{number} " + "a" * 30)
+            gen = sgl.gen(
+                "x", max_tokens=20, think=("<t>", "</t>"), think_tokens=40, hide_thought=True
+            )
+            s += sgl.assistant(gen + sgl.gen("secret", max_tokens=9, hidden=True))
+
+    engine = scripted({"x.thought": "aha</t>", "secret": "hush"}, capacity=500)
+    row = chat.run()
+    assert len(row.all("x")) == len(row.all("x.thought")) == 30
+    assert len({sequence for sequence, _ in engine.segments}) > 3
+    state = "".join(chr(i) for i in row.ids if i < 256)
+    assert "aha" not in state
+    assert "hush" not in state
+    assert state.count("<x>") == state.count("user\n")
 
 
 def turns(*roles: str) -> list[Turn]:

@@ -297,6 +297,48 @@ def test_a_batch_goes_on_while_tools_run(scripted: MakeScripted) -> None:
     assert all(row["x"] == "end" for row in rows)
 
 
+@sgl.function
+async def async_agent(s: sgl.State) -> str:
+    s += sgl.system("Be brief.", tools=[add, fetch])
+    s += sgl.user("1 + 2?")
+    with s.assistant():
+        s += sgl.gen("first", tools=[add])
+    (result,) = await s.run_tools(await s.read("first"))
+    assert result.value == 3
+    return str(await s.use_tools("x"))
+
+
+def test_async_programs_await_their_tools(scripted: MakeScripted) -> None:
+    where.set("here")
+    script = {"first": text(call(add, a=1, b=2)), "x": [text(call(fetch, url="u")), "Done."] * 9}
+    scripted(script)
+    assert asyncio.run(async_agent.arun()).returned == "Done."
+
+    async def many() -> list[str]:
+        rows = await asyncio.gather(*(async_agent.arun() for _ in range(8)))
+        return [row.tool_results[1].text for row in rows]
+
+    script["x"] = lambda so_far: (
+        "Done." if '"u"' in so_far.partition("response>")[2] else text(call(fetch, url="u"))
+    )
+    scripted(script)
+    started = time.monotonic()
+    assert asyncio.run(many()) == ['{"url":"u","where":"here"}'] * 8
+    assert time.monotonic() - started < 1.2  # and not 8 * 0.2
+
+
+def test_a_journal_keeps_calls_and_results(scripted: MakeScripted, tmp_path: Any) -> None:
+    scripted({"x": [text(call(add, a=1, b=2)), text(call(fail, why="x")), "It is 3."]})
+    first = agent.run_batch([{}], journal=tmp_path / "rows.jsonl")[0]
+    (row,) = agent.run_batch([{}], journal=tmp_path / "rows.jsonl")  # the script has no more
+    assert row.all("x")[0]["arguments"] == {"a": 1, "b": 2}
+    assert [r.text for r in row.tool_results] == [r.text for r in first.tool_results]
+    assert [str(r.error) for r in row.tool_results] == ["None", "Error: LookupError: x"]
+    assert row.tool_results[0].call == sgl.ToolCall(
+        "add", {"a": 1, "b": 2}, first.tool_results[0].call.id
+    )
+
+
 @pytest.mark.model
 def test_the_kv_stays_while_a_tool_runs(smollm2_path: Any) -> None:
     @sgl.function
