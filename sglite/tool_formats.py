@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -205,6 +205,26 @@ def write_calls(calls: list[ToolCall], form: ToolFormat) -> str:
         for call in calls
     ]
     return form.begin + form.between.join(written) + form.end
+
+
+def script_of(script: Mapping[str, Any]) -> dict[str, Any]:
+    """A script for an engine without a model, with calls among its answers as text."""
+    return {name: _answers(answer) for name, answer in script.items()}
+
+
+def _answers(answer: Any) -> Any:
+    if isinstance(answer, list | tuple):
+        return [_answer(each) for each in answer]
+    if callable(answer):
+        return lambda so_far: _answer(answer(so_far))
+    return _answer(answer)
+
+
+def _answer(answer: Any) -> Any:
+    calls = [answer] if isinstance(answer, ToolCall) else answer
+    if isinstance(calls, list | tuple) and calls and all(isinstance(c, ToolCall) for c in calls):
+        return write_calls([*calls], HERMES)
+    return answer
 
 
 def _call_id(key: int, number: int) -> str:

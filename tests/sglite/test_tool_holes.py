@@ -12,7 +12,7 @@ from tool_templates import HERMES, LLAMA3, MISTRAL
 
 import sglite as sgl
 from sglite import tool_formats
-from sglite.grammars import Vocabulary
+from sglite.grammars import Vocabulary, compose
 from sglite.grammars.compose import compile_parts
 from sglite.runtime.constraints import Constraints, reading_specials
 from sglite.runtime.segment import Constraint
@@ -193,6 +193,46 @@ def test_a_base_model_calls_in_the_common_form(scripted: MakeScripted) -> None:
     assert row["x"].arguments == {"a": 1, "b": 2}
     assert "gen('x'): tools 'add'" in str(row.graph)
     json.loads(row.graph.to_json())
+
+
+def test_a_script_may_have_calls() -> None:
+    script = {
+        "x": [CALL, "It is 3."],
+        "two": [[CALL, ODD], "Done."],
+        "by": lambda so_far: ODD if "now" in so_far else "Not yet.",
+    }
+
+    @sgl.function
+    def program(s: sgl.State, name: str) -> Any:
+        s += sgl.user("now")
+        s += sgl.assistant(sgl.gen(name, tools=[add, say], parallel=name == "two"))
+        return s[name]
+
+    with sgl.Model("scripted", backend="scripted", script=script) as model:
+        assert program.run("x", model=model).returned.arguments == CALL.arguments
+        assert program.run("x", model=model).returned == "It is 3."
+        assert [call.name for call in program.run("two", model=model).returned] == ["add", "say"]
+        assert program.run("by", model=model).returned.arguments == ODD.arguments
+
+
+@pytest.mark.model
+def test_a_special_token_of_the_small_model_as_a_marker(smollm2_path: Any) -> None:
+    part = compose.sequence(compose.text_until("<repo_name>"), compose.regex("[a-z]{3}"))
+    options = (("special_texts", ("<repo_name>",)),)
+    constraint = Constraint("parts", part, options)
+
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        s += "The name of the repository is:" + sgl.gen("x", grammar=constraint, max_tokens=8)
+
+    with sgl.Model("smollm2") as model:
+        row = program.run(model=model)
+        special = [i for i in model.vocabulary.special_ids if i in row.meta("x").ids]
+        assert [model.vocabulary.token(i) for i in special] == [b"<repo_name>"]
+        assert row["x"].count("<repo_name>") == 1
+        assert row["x"][-3:].isalpha()
+        text = b"".join(model.vocabulary.token(i) for i in row.meta("x").ids).decode()
+        assert text == row.meta("x").healed + row["x"]
 
 
 def test_wrong_arguments() -> None:
