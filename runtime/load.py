@@ -56,7 +56,7 @@ def load_engine(
         raise ValueError(f"kv_memory={memory} bytes holds no page; one page takes {page} bytes")
     runner = CpuBackend(gguf, config, threads=threads, pages=memory // page, kv_dtype=kv_dtype)
     vocabulary = Vocabulary.from_tokens(
-        tokenizer.token_bytes,
+        tokenizer.spelled,
         eos_ids=tokenizer.eos_ids,
         special_ids=tokenizer.special_ids,
         encode=tokenizer.encode_bytes,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Protocol
@@ -229,6 +230,15 @@ class Run:
         if slot.result is None and self.error is not None:
             raise self.error
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """The body does something of its own that takes time, such as running a tool."""
+        self._watcher.blocked()
+        try:
+            yield
+        finally:
+            self._watcher.resumed()
+
     async def wait_in_task(self, slot: Slot) -> None:
         """`wait` of a coroutine. Cancelling the task cancels the run."""
         if slot.result is None and self.error is None:
@@ -247,7 +257,7 @@ class Run:
             raise ProgramError("the program has ended; its states take nothing more")
 
     def release(self, sequence: SequenceId) -> None:
-        """Close a sequence as soon as what was submitted to it is done."""
+        """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
             if self._released is None:
                 self._released = set()

@@ -13,6 +13,7 @@ from typing import Any
 
 from sglite import ir, primitives
 from sglite.errors import SgliteError
+from sglite.options import ERROR
 from sglite.passes import PASSES, chosen
 from sglite.plan import Op, op_of
 from sglite.program import Function
@@ -163,7 +164,7 @@ def execute(graph: Graph, state: State, arguments: Mapping[str, Any]) -> Any:
         index = earlier.get(value.name, 0) + value.index
         return states[value.branch]._read(value.name, index)
 
-    planned = type(state) is State
+    planned = type(state) is State and state.on_overflow == ERROR
     for (branch, node), op in zip(graph.steps, graph._ops, strict=True):
         try:
             if planned and op is not None:
@@ -188,9 +189,9 @@ def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
         case ir.Late():
             state._add(_call(node, state, leaf), place)
         case ir.RoleOpen(role=role):
-            state._open_turn(role, place)
+            state._open_turn(role, place, verbatim=node.text if node.verbatim else None)
         case ir.RoleClose():
-            state._close_turn(place)
+            state._close_turn(place, node.text if node.verbatim else None)
         case ir.Fork():
             states.extend(state._fork(node.branches, node.names, place))
         case ir.Join():

@@ -126,6 +126,8 @@ def _node(branch: int, node: ir.Node) -> dict[str, Any]:
         if each.name == "place":
             if value is not None:
                 entry["place"] = list(value)
+        elif each.name == "tools":
+            continue  # what was recorded has the constraint that they came to
         elif value != each.default:
             try:
                 entry[each.name] = _field(node, each.name, value)

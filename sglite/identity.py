@@ -82,7 +82,7 @@ def _parts(value: object, depth: int) -> Iterator[bytes]:
     yield f"{kind.__module__}.{kind.__qualname__} ".encode()
     if isinstance(value, Enum):
         yield value.name.encode()
-    elif isinstance(value, _PLAIN | _BY_REPR):
+    elif isinstance(value, (*_PLAIN, *_BY_REPR)):
         yield repr(value).encode()
     elif isinstance(value, Mapping):
         # Arguments by name: which was written first makes no difference to the program.

@@ -61,8 +61,9 @@ class Model:
             )
         if backend == "scripted":
             from sglite.runtime.engines.scripted import ScriptedEngine
+            from sglite.tool_formats import script_of
 
-            self._adopt(ScriptedEngine(fspath(name), script=script))
+            self._adopt(ScriptedEngine(fspath(name), script=script_of(script or {})))
             return
         if script is not None:
             raise ValueError(f"script= is for backend='scripted', not for {backend!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,7 @@ def replay(
         row.difference = _difference(row, data["holes"])
         return row
     with _RecordedModel(data["model"]["name"], graph, results, ids) as recorded:
-        launch = Launch(graph, recorded, options)
+        launch = Launch(graph, recorded, replace(options, on_overflow=None))
         run = launch.start(data["row"])
         launch.execute(run, (), {})
         run.join()
@@ -141,7 +141,8 @@ def _read(trace: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(options: Options) -> dict[str, Any]:
-    return {f.name: v for f in fields(options) if (v := getattr(options, f.name)) is not None}
+    said = {f.name: getattr(options, f.name) for f in fields(options)}
+    return {name: value for name, value in said.items() if isinstance(value, str | int | float)}
 
 
 def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPath, int]]:
@@ -219,7 +220,7 @@ class _RecordedTemplate:
             elif isinstance(node, ir.RoleClose):
                 self._closings[roles[branch]] = node.text
 
-    def fragments(self, roles: Sequence[str]) -> Fragments:
+    def fragments(self, roles: Sequence[str], tools: Sequence[Any] = ()) -> Fragments:
         key = tuple(roles)
         return Fragments(self._openings.get(key, ""), self._closings.get(key, ""))
 

@@ -15,6 +15,7 @@ from sglite.runtime.segment import HoleResult, Usage
 if TYPE_CHECKING:
     from sglite.graph import Graph
     from sglite.replaying import Difference
+    from sglite.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,11 @@ class Result:
     def messages(self) -> list[dict[str, str]]:
         """The turns of a chat as `{"role": ..., "content": ...}`."""
         return self._record.messages()
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """Every call of a tool that was run, with its result or error and how long it took."""
+        return list(self._record.all_tool_results())
 
     @property
     def variables(self) -> dict[str, Any]:

@@ -64,7 +64,12 @@ def trace(program: Function, constants: dict[str, Any]) -> Traced:
     """
     tracer = _Tracer(program.__name__)
     if inspect.iscoroutinefunction(program.body):
-        raise GraphBreak(f"{program.__name__}() is async; compile() takes a plain def")
+        code = program.body.__code__
+        raise GraphBreak(
+            f"{program.__name__}() is async; compile() takes a plain def",
+            filename=code.co_filename,
+            line=code.co_firstlineno,
+        )
     parameters = list(program._signature.parameters.values())[1:]
     args, kwargs = tracer.arguments(parameters, dict(constants))
     run = _Recording()
@@ -317,8 +322,11 @@ def _thinks(node: ir.Gen | ir.Select | ir.Late) -> bool:
 
 
 class _NoTemplate:
-    def fragments(self, roles: Sequence[str]) -> Fragments:
+    def fragments(self, roles: Sequence[str], tools: Sequence[Any] = ()) -> Fragments:
         return Fragments("", "")
+
+    def __getattr__(self, name: str) -> Any:
+        raise graph_break(f"a compiled program cannot ask the model's template for its {name!r}")
 
 
 _NO_TEMPLATE = _NoTemplate()
@@ -351,6 +359,14 @@ class _TraceState(State):
             "program without compiling it"
         )
 
+    @property
+    def on_overflow(self) -> Any:
+        raise self._refused("on_overflow")
+
+    @on_overflow.setter
+    def on_overflow(self, policy: Any) -> None:
+        raise self._refused("on_overflow; give it in the options of the run")
+
     def _flush(self, *, text_too: bool = False) -> None:
         pass
 
@@ -376,11 +392,11 @@ class _TraceState(State):
         if isinstance(content, Symbol):
             self._record.note(ir.Insert(content.value, place=place))
         elif isinstance(content, ir.Late) or (isinstance(content, ir.Gen) and _thinks(content)):
-            self._add_hole(content.at(place))
+            self._add_hole(content.at(place), place)
         else:
             super()._add(content, place)
 
-    def _add_hole(self, node: Any) -> None:
+    def _add_hole(self, node: Any, place: ir.Place) -> None:
         for name in getattr(node, "__dataclass_fields__", ()):
             for symbol in symbols_in(getattr(node, name)):
                 symbol.refuse(f"the {name} of a hole in code without a source")
@@ -392,10 +408,18 @@ class _TraceState(State):
         self._record.take(slot)
         self._record.note(node)
 
-    def _open_turn(self, role: str, place: ir.Place) -> None:
+    def _open_turn(
+        self,
+        role: str,
+        place: ir.Place,
+        tools: tuple[Any, ...] = (),
+        verbatim: str | None = None,
+    ) -> None:
         for symbol in symbols_in(role):
             symbol.refuse("the role of a turn")
-        super()._open_turn(role, place)
+        if tools:
+            raise self._refused("what tools a model is told of")
+        super()._open_turn(role, place, verbatim=verbatim)
 
     def _release(self) -> None:
         self._record.note(ir.Release())

@@ -185,6 +185,32 @@ def test_what_a_graph_cannot_say_breaks(scripted: MakeScripted, what: str, sourc
     assert f"{__file__}:{error.value.line}" in str(error.value)
 
 
+def test_what_depends_on_the_model_or_the_loop_breaks() -> None:
+    async def waiting(s: sgl.State) -> None:
+        s += sgl.gen("x")
+
+    def trimming(s: sgl.State) -> None:
+        s.on_overflow = "drop_oldest"
+
+    def counting(s: sgl.State) -> None:
+        s += f"{s.tokens_left}"
+
+    def calling(s: sgl.State) -> None:
+        s += sgl.gen("x", tools=[double])
+
+    for body in (waiting, trimming, counting, calling):
+        with pytest.raises(sgl.GraphBreak) as error:
+            sgl.function(body).compile()
+        assert error.value.filename == __file__
+        assert error.value.line is not None
+        assert 0 <= error.value.line - body.__code__.co_firstlineno <= 1
+
+
+@sgl.tool
+def double(x: int) -> int:
+    return 2 * x
+
+
 def test_a_break_that_the_program_catches_is_one(scripted: MakeScripted) -> None:
     @sgl.function
     def program(s: sgl.State, x: str) -> None:
