@@ -127,7 +127,9 @@ def _node(branch: int, node: ir.Node) -> dict[str, Any]:
             if value is not None:
                 entry["place"] = list(value)
         elif each.name == "tools":
-            continue  # what was recorded has the constraint that they came to
+            if value is not None and node.constraint is None:  # type: ignore[attr-defined]
+                raise ValueError(f"{node.describe()} cannot be written as JSON: it has tools")
+            # What a run recorded has the constraint that they came to.
         elif value != each.default:
             try:
                 entry[each.name] = _field(node, each.name, value)

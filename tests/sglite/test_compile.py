@@ -196,7 +196,7 @@ def test_what_depends_on_the_model_or_the_loop_breaks() -> None:
         s += f"{s.tokens_left}"
 
     def calling(s: sgl.State) -> None:
-        s += sgl.gen("x", tools=[double])
+        s.use_tools("x", [double])
 
     for body in (waiting, trimming, counting, calling):
         with pytest.raises(sgl.GraphBreak) as error:
@@ -209,6 +209,21 @@ def test_what_depends_on_the_model_or_the_loop_breaks() -> None:
 @sgl.tool
 def double(x: int) -> int:
     return 2 * x
+
+
+def test_a_hole_with_tools(scripted: MakeScripted) -> None:
+    @sgl.function
+    def program(s: sgl.State, question: str) -> None:
+        s += sgl.user(question) + sgl.assistant(sgl.gen("x", tools=[double], tool_choice="double"))
+
+    call = '<tool_call>\n{"name": "double", "arguments": {"x": 4}}\n</tool_call>'
+    scripted({"x": call})
+    graph = program.compile()
+    one = sgl.Options(seed=1)  # the ids of calls come from it
+    assert graph.run("2 * 4?", options=one)["x"] == program.run("2 * 4?", options=one)["x"]
+    assert graph.run("2 * 4?")["x"].arguments == {"x": 4}
+    with pytest.raises(ValueError, match="it has tools"):
+        graph.to_json()
 
 
 def test_a_break_that_the_program_catches_is_one(scripted: MakeScripted) -> None:
