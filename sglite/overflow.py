@@ -120,6 +120,8 @@ def _not_kept(
 
 def _leave_out(state: State, dropped: Sequence[Turn]) -> None:
     """Go on without these turns, in a new sequence."""
+    if not dropped:
+        return
     pending = _rebuilt(state, dropped)
     for turn in dropped:
         turn.dropped = True
@@ -157,8 +159,8 @@ def _rebuilt(state: State, dropped: Iterable[Turn]) -> Pending:
 def _spans(state: State) -> Iterator[tuple[Turn, int]]:
     """The turns, and where the parts of each end: text that follows a turn belongs to it."""
     turns = state._record.turns
-    ends = [*(turn.begin for turn in turns[1:]), state._record.position]
-    return zip(turns, ends, strict=True)
+    following = [turn.begin for turn in turns[1:]]
+    return zip(turns, [*following, state._record.position], strict=False)
 
 
 def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:

@@ -188,8 +188,17 @@ def test_a_function_chooses(scripted: MakeScripted) -> None:
     with pytest.raises(sgl.ProgramError, match="those of the turns it was given"):
         talk.run(turns=30, options=sgl.Options(on_overflow=invents))
 
+    @sgl.function
+    def plain(s: sgl.State) -> None:
+        for _ in range(100):
+            s += "text of no turn\n" + sgl.gen("x", max_tokens=5)
+
     def nothing(turns: list[Message]) -> list[Message]:
         return turns
+
+    for policy in (nothing, DROP_OLDEST):
+        with pytest.raises(sgl.ProgramError, match="the scripted engine holds 700") as caught:
+            plain.run(options=sgl.Options(on_overflow=policy))
 
     with pytest.raises(sgl.ProgramError) as caught:
         talk.run(turns=30, options=sgl.Options(on_overflow=nothing))
