@@ -184,6 +184,26 @@ class HoleResult:
     first_token_at: float = 0.0
     finished_at: float = 0.0
 
+    @property
+    def tokens(self) -> int:
+        """How many ids the hole has."""
+        return len(self.ids)
+
+    @property
+    def cached(self) -> int:
+        """How many ids of the prompt before it came from the prefix cache."""
+        return self.usage.cached_tokens
+
+    @property
+    def forced(self) -> int:
+        """How many of its ids the constraint left no choice about."""
+        return self.usage.forced_tokens
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.finished_at - self.started_at
+
     def __repr__(self) -> str:
         text = self.text if len(self.text) <= 48 else f"{self.text[:45]}..."
         tokens = f"{len(self.ids)} token{'s' * (len(self.ids) != 1)}"

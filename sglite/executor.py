@@ -95,6 +95,7 @@ class Run:
         "_asleep",
         "_awaited",
         "_body_over",
+        "_busy",
         "_children",
         "_end_early",
         "_ending",
@@ -102,6 +103,7 @@ class Run:
         "_lock",
         "_outstanding",
         "_parent",
+        "_released",
         "_sequences",
         "_watched",
         "_watcher",
@@ -149,6 +151,8 @@ class Run:
         self._sequences: list[SequenceId] = []
         self._children: set[Run] | None = None
         self._end_early: Callable[[], None] | None = None
+        self._busy: dict[SequenceId, int] = {}  # segments under way
+        self._released: set[SequenceId] | None = None
         self._outstanding = 0
         self._body_over = False
         self._ending = False
@@ -179,14 +183,6 @@ class Run:
         self._own(sequences)
         return sequences
 
-    def release(self, sequence: SequenceId) -> None:
-        """Close a sequence that nothing will be added to any more."""
-        with self._lock:
-            if sequence not in self._sequences:
-                return
-            self._sequences.remove(sequence)
-        self.engine.close(sequence)
-
     def submit(
         self,
         sequence: SequenceId,
@@ -201,9 +197,10 @@ class Run:
         self.check()
         with self._lock:
             self._outstanding += 1
+            self._busy[sequence] = self._busy.get(sequence, 0) + 1
 
         def sink(event: Event) -> None:
-            self._on_event(event, steps, slots, path)
+            self._on_event(event, sequence, steps, slots, path)
 
         try:
             self.engine.submit(sequence, Segment(steps), sink)
@@ -256,6 +253,14 @@ class Run:
             raise self.error
         if self._body_over:
             raise ProgramError("the program has ended; its states take nothing more")
+
+    def release(self, sequence: SequenceId) -> None:
+        """Close a sequence as soon as what was submitted to it is done."""
+        with self._lock:
+            if self._released is None:
+                self._released = set()
+            self._released.add(sequence)
+        self._close_idle(sequence)
 
     # ---- called by the owner of the run
 
@@ -367,6 +372,7 @@ class Run:
     def _on_event(
         self,
         event: Event,
+        sequence: SequenceId,
         steps: tuple[Step, ...],
         slots: list[Slot | None],
         path: BranchPath,
@@ -386,8 +392,11 @@ class Run:
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
+                self._busy[sequence] -= 1
                 if not path:
                     self.ids = event.ids
+            if self._released is not None:
+                self._close_idle(sequence)
             if self._body_over:
                 self._settle()
         elif not isinstance(event, TextDelta):
@@ -395,6 +404,15 @@ class Run:
                 self._outstanding -= 1
             failure = self._step_error("failed", event.step, event.error, steps, slots)
             self.fail(failure, body_over=False)
+
+    def _close_idle(self, sequence: SequenceId) -> None:
+        """Close a released sequence that has nothing under way."""
+        with self._lock:
+            released = self._released is not None and sequence in self._released
+            if not released or self._busy.get(sequence) or sequence not in self._sequences:
+                return
+            self._sequences.remove(sequence)
+        self.engine.close(sequence)
 
     def _step_error(
         self,
@@ -419,7 +437,11 @@ class Run:
             where = " at the text before it" if isinstance(step, Append) else ""
             failure = slot.error(f"{verb}{where}: {said}")
         else:
-            failure = ProgramError(f"the text at the end of the program {verb}: {said}")
+            steps_backwards = reversed(self.record.log.steps)
+            last = next(
+                (n for b, n in steps_backwards if not b and isinstance(n, ir.Literal)), None
+            )
+            failure = program_error(f"the text at the end of the program {verb}: {said}", last)
         failure.__cause__ = error
         return failure
 

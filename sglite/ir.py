@@ -1,24 +1,22 @@
 """The nodes of a program: what a run records, one value for each step.
 
 Nodes are frozen values that know where the user wrote them and nothing of engines, tokens or
-models. `lowering` turns them into the steps of a segment; a `Graph` prints them as a tree.
+models. `lowering` turns them into the steps of a segment; a `Graph` has them in their order.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
+from sglite.values import Operand, Value, describe
 
 if TYPE_CHECKING:
     from sglite.tool_formats import ToolUse
     from sglite.tools import Tool
-
-GRAPH_VERSION = 1
 
 _NOTHING_SAID = Options()
 
@@ -28,6 +26,10 @@ class Place(NamedTuple):
 
     filename: str
     line: int
+
+
+NOWHERE = Place("<graph>", 0)
+"""Of a node that was written by hand."""
 
 
 class Expression:
@@ -102,7 +104,7 @@ def _concat(*operands: object) -> Concat:
     for operand in operands:
         if isinstance(operand, Concat):
             parts.extend(operand.parts)
-        elif isinstance(operand, str | Expression):
+        elif isinstance(operand, Expression | str):
             parts.append(operand)
         else:
             raise unfit(operand)
@@ -131,7 +133,18 @@ class Literal(Node):
     text: str
 
     def describe(self) -> str:
-        return f"text {_short(self.text)}"
+        return f"text {short(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Node):
+    """What a compiled program works out when it runs, and adds: text of an argument or of a value
+    that was generated, or an expression that was passed as an argument."""
+
+    value: Value
+
+    def describe(self) -> str:
+        return f"insert {describe(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +171,17 @@ class Thought(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Captured:
+    """A variable that is part of the text of a hole. `many`: a list, one for each time that the
+    part was read; `parse` and `origin` as in Gen."""
+
+    name: str
+    parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+    many: bool = False
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gen(Node):
     """A hole that generates. `parse` makes the value out of the text; None keeps the text.
 
@@ -181,6 +205,7 @@ class Gen(Node):
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
     spaced: bool = False
     origin: str | None = None
+    captures: tuple[Captured, ...] = ()
     min_tokens: int = 0
     stop_regex: tuple[str, ...] = ()
     logit_bias: tuple[tuple[int | str, float], ...] = ()
@@ -193,7 +218,7 @@ class Gen(Node):
     tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
-        return f"gen({self.name!r})"
+        return f"gen({'' if self.name is None else repr(self.name)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +241,28 @@ class Select(Node):
         return f"select({self.name!r})"
 
 
+@dataclass(frozen=True, slots=True)
+class Late(Node):
+    """A hole of a compiled program with options that are known when it runs: a call of `gen` or
+    `select`, with its arguments by name."""
+
+    primitive: str
+    name: str | None
+    arguments: tuple[tuple[str, Operand], ...]
+
+    def describe(self) -> str:
+        return f"{self.primitive}({self.name!r})"
+
+
 Hole = Gen | Select
 
 
 @dataclass(frozen=True, slots=True)
 class RoleOpen(Node):
-    """The start of a turn."""
+    """The start of a turn. `text`: what the template of the model wrote there, once it has run."""
 
     role: str
+    text: str = field(default="", compare=False)
 
     def describe(self) -> str:
         return f"{self.role}()"
@@ -231,9 +270,10 @@ class RoleOpen(Node):
 
 @dataclass(frozen=True, slots=True)
 class RoleClose(Node):
-    """The end of a turn."""
+    """The end of a turn. `text`: as for its start."""
 
     role: str
+    text: str = field(default="", compare=False)
 
     def describe(self) -> str:
         return f"end of {self.role}()"
@@ -241,19 +281,24 @@ class RoleClose(Node):
 
 @dataclass(frozen=True, slots=True)
 class Fork(Node):
-    """The point at which `branches` branches leave this one."""
+    """The point at which `branches` branches leave this one; their numbers begin with `first`."""
 
     branches: int
+    names: tuple[str, ...] = ()
+    first: int = 1
 
     def describe(self) -> str:
-        return f"fork({self.branches})"
+        return f"fork({list(self.names) if self.names else self.branches})"
 
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """The point at which the variables `names` of the branches came back, as lists."""
+    """The point at which the variables `names` of `branches` came back: as lists, or, where the
+    branches are called `keys`, as dicts."""
 
     names: tuple[str, ...]
+    branches: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,64 +319,28 @@ class CallClose(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """What one run recorded: the nodes of a branch, and for each fork the graphs that left it."""
-
-    nodes: tuple[Node, ...]
-    forks: tuple[tuple[Graph, ...], ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines("", 0))
-
-    def _lines(self, indent: str, depth: int) -> Iterator[str]:
-        forks = iter(self.forks)
-        for node in self.nodes:
-            if isinstance(node, RoleClose | CallClose):
-                depth -= 1
-                continue
-            place = f"  (line {node.place.line})" if node.place else ""
-            yield f"{indent}{'  ' * depth}{node.describe()}{_details(node)}{place}"
-            if isinstance(node, RoleOpen | CallOpen):
-                depth += 1
-            elif isinstance(node, Fork):
-                for number, branch in enumerate(next(forks)):
-                    yield f"{indent}{'  ' * depth}├ branch {number}"
-                    yield from branch._lines(f"{indent}{'  ' * depth}│ ", 0)
-
-    def to_json(self) -> str:
-        """The graph as JSON text, with a version; parsers of values are left out."""
-        return json.dumps({"version": GRAPH_VERSION, **self._plain()}, ensure_ascii=False)
-
-    def _plain(self) -> dict[str, Any]:
-        return {
-            "nodes": [_plain_node(node) for node in self.nodes],
-            "forks": [[branch._plain() for branch in fork] for fork in self.forks],
-        }
+class Release(Node):
+    """The point after which nothing uses this branch."""
 
 
-def _plain_node(node: Node) -> dict[str, Any]:
-    plain: dict[str, Any] = {"node": type(node).__name__}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if each.name in ("parse", "tools") or value == each.default:
-            continue
-        if isinstance(value, Options | Constraint):
-            value = {f.name: getattr(value, f.name) for f in fields(value)}
-            if not isinstance(value.get("source", ""), str):
-                value["source"] = str(value["source"])
-        elif isinstance(value, Place):
-            value = value._asdict()
-        plain[each.name] = value
-    return plain
+class Step(NamedTuple):
+    """A node, and the number of the branch that recorded it; 0 is the program itself."""
+
+    branch: int
+    node: Node
 
 
-def _details(node: Node) -> str:
+def details(node: Node) -> str:
+    """What stands after the name of a node in a tree."""
     if isinstance(node, Gen) and node.constraint is not None:
         if node.tools is not None:
-            return f": tools {_short(', '.join(tool.name for tool in node.tools.tools))}"
-        return f": {node.constraint.kind} {_short(str(node.constraint.source))}"
+            return f": tools {short(', '.join(tool.name for tool in node.tools.tools))}"
+        return f": {node.constraint.kind} {short(str(node.constraint.source))}"
     if isinstance(node, Select):
-        return f": {_short(', '.join(node.choices))}"
+        return f": {short(', '.join(node.choices))}"
+    if isinstance(node, Late):
+        said = (f"{n}={describe(v)}" for n, v in node.arguments if n != "name")
+        return f": {short(', '.join(said))}"
     if isinstance(node, Join):
         return f": {', '.join(node.names)}"
     return ""
@@ -348,5 +357,6 @@ def check_text(what: str, text: str) -> None:
         ) from None
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The beginning of a text, in quotes."""
     return repr(text if len(text) <= 48 else f"{text[:45]}...")

@@ -9,25 +9,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import secrets
-import traceback
 from collections.abc import Mapping
 from contextvars import Context
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sglite import ir
 from sglite.errors import ModelError, ProgramError, SgliteError
 from sglite.executor import Run, RunCancelled, Watcher, current_run
 from sglite.mailbox import mailbox
 from sglite.model import Model, context_with, current_model
 from sglite.options import Options
+from sglite.places import users_line
 from sglite.state import State
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
     from sglite.program import Function
-
-_PACKAGE = __name__.partition(".")[0]
 
 
 class Launch:
@@ -145,7 +141,7 @@ def _as_program_error(error: BaseException, run: Run, program: Function) -> Prog
         return error
     if isinstance(error, ProgramError) and (error is run.error or error.filename is not None):
         return error
-    place = _users_line(error.__traceback__)
+    place = users_line(error.__traceback__)
     message = str(error) if isinstance(error, SgliteError) else f"{type(error).__name__}: {error}"
     failure = ProgramError(
         f"{program.__name__}() failed: {message}",
@@ -154,15 +150,3 @@ def _as_program_error(error: BaseException, run: Run, program: Function) -> Prog
     )
     failure.__cause__ = error
     return failure
-
-
-def _users_line(trace: TracebackType | None) -> ir.Place | None:
-    """The innermost line of a traceback before it entered this package."""
-    place = None
-    for frame, line in traceback.walk_tb(trace):
-        inside = frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
-        if inside and place is not None:
-            break
-        if not inside:
-            place = ir.Place(frame.f_code.co_filename, line)
-    return place

@@ -11,6 +11,7 @@ from typing import Any
 
 from sglite import ir
 from sglite.arguments import biases, check_name, check_number, texts, thought
+from sglite.composition import pattern
 from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
@@ -27,7 +28,7 @@ def gen(
     *,
     regex: str | None = None,
     json: Any = None,
-    grammar: str | Path | compose.Part | Constraint | None = None,
+    grammar: str | Path | compose.Part | ir.Expression | Constraint | None = None,
     max_tokens: int | None = None,
     min_tokens: int = 0,
     stop: str | Sequence[str] = (),
@@ -65,7 +66,8 @@ def gen(
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
-      `sglite.grammars.compose`; or a `Constraint`. The value is the text.
+      `sglite.grammars.compose`; a pattern (`sgl.one_of(...)` and the like), whose parts with names
+      become variables; or a `Constraint`. The value is the text.
     - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`
       (with `parallel` a list of them). `tool_choice`: "auto", "required", "none", a tool's name.
 
@@ -127,6 +129,8 @@ def gen(
     options.sampling()  # a value out of range is reported where it was written
     if max_tokens is not None and min_tokens > max_tokens:
         raise ValueError(f"gen({name!r}): min_tokens={min_tokens} is above max_tokens={max_tokens}")
+    if any(captured.name == name for captured in value.captures):
+        raise ValueError(f"gen({name!r}): a part of the pattern has the name of the hole")
     return ir.Gen(
         name,
         value.constraint,
@@ -146,6 +150,7 @@ def gen(
         shown=not hidden,
         think=thought(name, think, think_tokens, hide_thought),
         samples=n,
+        captures=value.captures,
         tools=use,
     )
 
@@ -223,7 +228,7 @@ def role(name: str, *content: str | ir.Expression, tools: Sequence[Tool] | None 
     `tools`, in the first turn: the model is told of them, as its template does it.
     """
     for part in content:
-        if not isinstance(part, str | ir.Expression):
+        if not isinstance(part, ir.Expression | str):
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
@@ -243,6 +248,11 @@ def user(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> 
 def assistant(*content: str | ir.Expression) -> ir.Turn:
     """A whole assistant turn: `s += sgl.assistant(sgl.gen("answer"))`."""
     return role("assistant", *content)
+
+
+def tool_result(*content: str | ir.Expression) -> ir.Turn:
+    """A whole turn with what a tool gave back, by the role `tool` of the model's template."""
+    return role("tool", *content)
 
 
 def special(text: str) -> ir.Special:
@@ -273,8 +283,9 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
         return ValueType(Constraint("grammar", grammar), None)
     if isinstance(grammar, Path):
         return ValueType(Constraint("parts", compose.grammar(grammar)), None)
-    if isinstance(grammar, compose.Part):
-        return ValueType(Constraint("parts", grammar), None)
+    if isinstance(grammar, compose.Part | ir.Expression):
+        found = pattern(grammar)
+        return ValueType(found.constraint, None, captures=found.captures)
     if grammar is not None:
         raise TypeError(
             "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "

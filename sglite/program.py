@@ -31,6 +31,7 @@ from sglite.state import State
 from sglite.suggestions import OPTIONS, did_you_mean
 
 if TYPE_CHECKING:
+    from sglite.graph import Graph
     from sglite.handle import Started
     from sglite.journal import Journal
     from sglite.stream import StreamEvent
@@ -298,6 +299,22 @@ class Function:
         self._bind(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         return astream(launch, row or 0, args, kwargs, errors)
+
+    def compile(self, *, passes: Iterable[str] | None = None, **constants: Any) -> Graph:
+        """Trace the program once and return its graph, which runs with the same values.
+
+        `constants` are arguments that the graph is made for: loops over them are unrolled. All
+        others stay open. `passes`: which of `sglite.passes` are applied, None: all. Raises
+        GraphBreak, with file and line, for what a graph cannot say.
+        """
+        from sglite.graph import Graph
+        from sglite.passes import applied, chosen
+        from sglite.trace import trace
+
+        names = chosen(passes)
+        traced = trace(self, constants)
+        steps = applied(traced.steps, traced.returned, names)
+        return Graph(steps, self.__name__, traced.parameters, traced.returned, names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record this program inside of another one.

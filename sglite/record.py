@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sglite import ir
 from sglite.errors import ProgramError
+from sglite.grammars import compose
 from sglite.lowering import BranchPath
 from sglite.runtime.segment import HoleResult
 
@@ -37,13 +38,14 @@ class SpecialText(str):
 class Slot:
     """One occurrence of a hole: its node, and its result once the engine has delivered it."""
 
-    __slots__ = ("_value", "name", "node", "result")
+    __slots__ = ("_captures", "_value", "name", "node", "result")
 
     def __init__(self, node: ir.Hole, name: str) -> None:
         self.node = node
         self.name = name
         self.result: HoleResult | None = None
         self._value: Any = _UNREAD
+        self._captures: dict[str, Any] | None = None
 
     @property
     def done(self) -> HoleResult:
@@ -69,13 +71,39 @@ class Slot:
                 raise self.error(message) from error
         return self._value
 
-    def keep(self, value: Any) -> None:
-        """Take over the value of a run that ended in another process."""
+    def keep(self, value: Any, captures: dict[str, Any]) -> None:
+        """Take over the values of a run that ended in another process."""
         self._value = value
+        self._captures = captures
+
+    @property
+    def captures(self) -> dict[str, Any]:
+        """The variables that are parts of the text. Raises ProgramError as `value` does."""
+        if self._captures is None:
+            result, node = self.done, self.node
+            self._captures = {}
+            if isinstance(node, ir.Gen) and node.captures and node.constraint is not None:
+                try:
+                    self._captures = _read_captures(node, result.text)
+                except Exception as error:
+                    message = f"wrote {result.text!r}, of which a part is refused: {error}"
+                    raise self.error(message) from error
+        return self._captures
 
     def error(self, message: str) -> ProgramError:
         """An error about this hole, with its place."""
         return program_error(f"{self.node.describe()} {message}", self.node)
+
+
+def _read_captures(node: ir.Gen, text: str) -> dict[str, Any]:
+    assert node.constraint is not None
+    found = compose.read_captures(node.constraint.source, text.encode())
+    values: dict[str, Any] = {}
+    for captured in node.captures:
+        parse = captured.parse or str
+        every = [parse(data.decode()) for data in found[captured.name]]
+        values[captured.name] = every if captured.many else every[-1] if every else None
+    return values
 
 
 def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
@@ -88,13 +116,28 @@ def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A variable that is part of the text of a hole."""
+
+    slot: Slot
+    captured: ir.Captured
+
+    @property
+    def value(self) -> Any:
+        """The value; None where the part was not read. Raises ProgramError as Slot.value does."""
+        return self.slot.captures[self.captured.name]
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
-    """One variable in each of the branches of a join; None where a branch has none."""
+    """One variable in each of the branches of a join; None where a branch has none. `keys` are
+    the names of the branches if they have any."""
 
-    branches: tuple[Slot | Gathered | None, ...]
+    branches: tuple[Variable | None, ...]
+    keys: tuple[str, ...] = ()
 
 
-Variable = Slot | Gathered
+Variable: TypeAlias = Slot | Taken | Gathered
 
 
 @dataclass(slots=True)
@@ -114,15 +157,24 @@ class Turn:
 
 
 @dataclass(slots=True)
+class Log:
+    """Everything that a program recorded, in its order, and how many branches it has."""
+
+    steps: list[ir.Step] = field(default_factory=list)
+    branches: int = 1
+
+
+@dataclass(slots=True)
 class Record:
-    """One branch.
+    """One branch, the one with `number` in the `log` that all branches share.
 
     `inherited` are the parts, and `known` counts the variables, that it had from its parent.
     """
 
     path: BranchPath = ()
     inherited: list[str | Slot] = field(default_factory=list)
-    nodes: list[ir.Node] = field(default_factory=list)
+    log: Log = field(default_factory=Log)
+    number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
     variables: dict[str, list[Variable]] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
@@ -132,13 +184,25 @@ class Record:
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
+        self.log.branches += 1
         return Record(
             path=(*self.path, fork, number),
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
             turns=[replace(turn) for turn in self.turns],
+            log=self.log,
+            number=self.log.branches - 1,
         )
+
+    def note(self, node: ir.Node) -> None:
+        """One more node of this branch."""
+        self.log.steps.append(ir.Step(self.number, node))
+
+    def take(self, slot: Slot) -> None:
+        """The variables that are parts of the text of a hole."""
+        for captured in slot.node.captures if isinstance(slot.node, ir.Gen) else ():
+            self.variables.setdefault(captured.name, []).append(Taken(slot, captured))
 
     def own_variables(self) -> dict[str, Variable]:
         """What this branch has filled itself: the last one under each name."""
@@ -205,16 +269,8 @@ class Record:
                 yield from branch.all_tool_results()
 
     def specials(self) -> Iterator[ir.Special]:
-        """Every special token of this branch and of the branches that left it."""
-        yield from (node for node in self.nodes if isinstance(node, ir.Special))
-        for fork in self.forks:
-            for branch in fork:
-                yield from branch.specials()
-
-    def graph(self) -> ir.Graph:
-        """The recorded nodes as an immutable tree."""
-        forks = tuple(tuple(branch.graph() for branch in fork) for fork in self.forks)
-        return ir.Graph(tuple(self.nodes), forks)
+        """Every special token of the program."""
+        return (step.node for step in self.log.steps if isinstance(step.node, ir.Special))
 
 
 def text_of(parts: list[str | Slot]) -> str:
@@ -227,16 +283,24 @@ def text_of(parts: list[str | Slot]) -> str:
 
 
 def last_value(variable: Variable) -> Any:
-    """The value of a variable; of gathered ones a list with None where a branch had none."""
-    if isinstance(variable, Slot):
+    """The value of a variable; of gathered ones a list, or a dict by the names of the branches,
+    with None where a branch had none."""
+    if not isinstance(variable, Gathered):
         return variable.value
-    return [None if each is None else last_value(each) for each in variable.branches]
+    values = [None if each is None else last_value(each) for each in variable.branches]
+    return dict(zip(variable.keys, values, strict=True)) if variable.keys else values
+
+
+def flat(variables: Iterable[Variable | None]) -> Iterator[Slot | Taken]:
+    """All occurrences, those of branches one by one."""
+    for variable in variables:
+        if isinstance(variable, Gathered):
+            yield from flat(variable.branches)
+        elif variable is not None:
+            yield variable
 
 
 def flat_slots(variables: Iterable[Variable | None]) -> Iterator[Slot]:
-    """The slots of all occurrences, those of branches one by one."""
-    for variable in variables:
-        if isinstance(variable, Slot):
-            yield variable
-        elif variable is not None:
-            yield from flat_slots(variable.branches)
+    """The holes of all occurrences, those of branches one by one."""
+    for variable in flat(variables):
+        yield variable.slot if isinstance(variable, Taken) else variable

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
-from sglite.record import Record, Slot, Variable, flat_slots, last_value
+from sglite.options import Options
+from sglite.record import Record, Slot, Variable, flat, flat_slots, last_value
+from sglite.runtime.engines.base import Engine
 from sglite.runtime.segment import HoleResult, Usage
 
 if TYPE_CHECKING:
+    from sglite.graph import Graph
+    from sglite.replaying import Difference
     from sglite.tools import ToolResult
 
 
@@ -40,6 +43,8 @@ class Past:
 
     record: Record
     returned: Any
+    options: Options
+    model: dict[str, Any]
     error: ProgramError | None
     ids: tuple[int, ...]
     seed: int
@@ -61,12 +66,15 @@ class Result:
         self._timing = (run.started_at, run.finished_at)
         self._ids = run.ids
         self.error: ProgramError | None = run.error
+        self.options = run.options
+        self.model = run.model if isinstance(run, Past) else model_of(run.engine)
+        self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row
         if self.error is None:
             try:
                 for slot in self._record.slots():
-                    slot.value  # noqa: B018 (a text that its type refuses is this row's error)
+                    slot.value, slot.captures  # noqa: B018 (what a type refuses is an error)
             except ProgramError as error:
                 self.error = error
 
@@ -85,7 +93,8 @@ class Result:
 
     def all(self, name: str) -> list[Any]:
         """Every value under this name in the order of the program, those of branches too."""
-        return [slot.value for slot in self._filled(name)]
+        every = zip(flat(self._variable(name)), flat_slots(self._variable(name)), strict=True)
+        return [variable.value for variable, slot in every if slot.result is not None]
 
     def meta(self, name: str) -> HoleResult:
         """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
@@ -151,9 +160,25 @@ class Result:
         return Timing(started, min(firsts, default=finished), finished)
 
     @property
-    def graph(self) -> ir.Graph:
+    def graph(self) -> Graph:
         """The nodes that this row recorded."""
-        return self._record.graph()
+        from sglite.graph import Graph
+
+        return Graph.of_record(self._record)
+
+    def trace(self) -> str:
+        """The run as JSON text, which `sgl.replay` gives back or runs again.
+
+        Raises ValueError for a hole that cannot be written.
+        """
+        from sglite.replaying import dump
+
+        return dump(self)
+
+    def _repr_html_(self) -> str:
+        from sglite.html import row_html
+
+        return row_html(self)
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -175,6 +200,11 @@ class Result:
             self._check()
             known = ", ".join(map(repr, self._record.variables)) or "none"
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
+
+
+def model_of(engine: Engine) -> dict[str, Any]:
+    """The model as a trace names it."""
+    return {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
 
 
 class BatchError(ProgramError):

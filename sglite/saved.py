@@ -15,7 +15,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from sglite import ir
 from sglite.errors import ProgramError
-from sglite.record import Gathered, Record, Slot, Turn, Variable
+from sglite.options import Options
+from sglite.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
 from sglite.tools import Tool, ToolCall, ToolResult
@@ -55,8 +56,8 @@ def dumped(result: Result) -> dict[str, Any]:
     return line
 
 
-def restored(line: dict[str, Any]) -> Result:
-    """The result that was dumped."""
+def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> Result:
+    """The result that was dumped, of a run with these options on this model."""
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
@@ -76,6 +77,8 @@ def restored(line: dict[str, Any]) -> Result:
         Past(
             record,
             line.get("returned"),
+            options,
+            model,
             _error(line["error"]) if "error" in line else None,
             tuple(line["ids"]),
             line["seed"],
@@ -109,6 +112,8 @@ def _hole(slot: Slot) -> dict[str, Any]:
         return said
     try:
         value = slot.value
+        if slot.captures:
+            said["captures"] = _plain(slot.captures)
     except ProgramError:
         value = result.text
     if value != result.text:
@@ -138,7 +143,7 @@ def _slot(said: dict[str, Any]) -> Slot:
         )
     known.setdefault("ids", ())
     slot.result = HoleResult(**known)
-    slot.keep(said.get("value", slot.result.text))
+    slot.keep(said.get("value", slot.result.text), said.get("captures", {}))
     return slot
 
 
@@ -152,12 +157,16 @@ def _like(value: Any, default: Any) -> Any:
 def _numbered(variable: Variable | None, numbers: dict[Slot, int]) -> Any:
     if variable is None or isinstance(variable, Slot):
         return None if variable is None else numbers[variable]
+    if isinstance(variable, Taken):
+        return {"hole": numbers[variable.slot], "part": variable.captured.name}
     return [_numbered(each, numbers) for each in variable.branches]
 
 
 def _variable(said: Any, slots: Sequence[Slot]) -> Variable:
     if isinstance(said, int):
         return slots[said]
+    if isinstance(said, dict):
+        return Taken(slots[said["hole"]], ir.Captured(said["part"]))
     return Gathered(tuple(None if each is None else _variable(each, slots) for each in said))
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from sglite import chat, ir, overflow, tool_running, tool_turns
+from sglite.composition import Pattern
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lower_hole
 from sglite.options import ERROR, OverflowPolicy, check_overflow
+from sglite.places import users_place
 from sglite.record import (
     Gathered,
     Slot,
@@ -33,9 +35,11 @@ from sglite.runtime.segment import Append, HoleResult
 from sglite.thinking import with_thought
 from sglite.tool_formats import with_tools
 from sglite.tools import Tool, ToolCall, tool_tuple
+from sglite.values import Leaf, Operand, evaluate
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
+    from sglite.graph import Graph
 
 GetTemplate = Callable[[], "ChatTemplate"]
 """The chat template of the model. Raises ModelError for a model without one."""
@@ -96,6 +100,10 @@ class State:
         """`with s.assistant(): ...` puts what is recorded inside into an assistant turn."""
         return self._turn("assistant", _place(1))
 
+    def tool_result(self) -> AbstractContextManager[None]:
+        """`with s.tool_result(): ...` puts what is recorded inside into a turn of the role tool."""
+        return self._turn("tool", _place(1))
+
     def role(self, name: str) -> AbstractContextManager[None]:
         """`with s.role(name): ...` puts what is recorded inside into a turn of that role."""
         return self._turn(name, _place(1))
@@ -109,12 +117,12 @@ class State:
         name = getattr(program, "__name__", "a program")
         call = ir.Invoke(name, body, args, kwargs)
         if not inspect.iscoroutinefunction(body):
-            return self._invoke(call, _place(1))
+            return self._invoke(call, users_place())
         if not self._run.in_task:
             raise TypeError(
                 f"{name}() is async, and its caller is not: make the caller an async def"
             )
-        return self._invoke_in_task(call, _place(1))
+        return self._invoke_in_task(call, users_place())
 
     # ---- tools
 
@@ -152,19 +160,39 @@ class State:
 
     # ---- branches
 
-    def fork(self, n: int) -> list[State]:
-        """`n` branches that continue from here, each on its own; this state can go on too."""
-        if not isinstance(n, int) or n < 1:
-            raise ValueError(f"fork() takes the number of branches, at least 1; got {n!r}")
-        return self._fork(n, _place(1))
+    @overload
+    def fork(self, n: int) -> list[State]: ...
 
-    def join(self, branches: Sequence[State]) -> None:
-        """Take over the variables of branches of this state, each as a list in their order.
+    @overload
+    def fork(self, n: Iterable[str]) -> dict[str, State]: ...
+
+    def fork(self, n: int | Iterable[str]) -> list[State] | dict[str, State]:
+        """`n` branches that continue from here, each on its own; this state can go on too.
+
+        With names instead of a number, the branches by their names.
+        """
+        place = _place(1)
+        if isinstance(n, int) and n > 0 and not isinstance(n, bool):
+            return self._fork(n, (), place)
+        names = () if isinstance(n, int | str) or not isinstance(n, Iterable) else tuple(n)
+        if not names or len({*names}) != len(names) or not all(isinstance(x, str) for x in names):
+            raise ValueError(
+                "fork() takes the number of branches, at least 1, or different names for them; "
+                f"got {n!r}"
+            )
+        return dict(zip(names, self._fork(len(names), names, place), strict=True))
+
+    def join(self, branches: Sequence[State] | Mapping[str, State]) -> None:
+        """Take over the variables of branches of this state, each as a list in their order, or,
+        of branches by name, as a dict.
 
         A branch that does not have a variable has None in its place. What this state had under the
         same name before stays in `row.all(name)`.
         """
-        self._join(branches, _place(1))
+        if isinstance(branches, Mapping):
+            self._join(list(branches.values()), tuple(branches), _place(1))
+        else:
+            self._join(list(branches), (), _place(1))
 
     # ---- reading
 
@@ -211,8 +239,8 @@ class State:
     def meta(self, name: str) -> HoleResult:
         """All that is known of a hole: ids, logprobs, finish, distribution. Waits for it."""
         variable = self._awaited(name)
-        if isinstance(variable, Slot):
-            return variable.done
+        if not isinstance(variable, Gathered):
+            return next(flat_slots([variable])).done
         raise ProgramError(f"{name!r} was gathered from branches; ask each of them for its meta")
 
     def text(self) -> str:
@@ -222,6 +250,11 @@ class State:
             if isinstance(part, Slot):
                 self._run.wait(part)
         return self._record.text()
+
+    def messages(self) -> list[dict[str, str]]:
+        """The turns of this branch so far as `{"role": ..., "content": ...}`. Waits for them."""
+        self.text()
+        return self._record.messages()
 
     @property
     def tokens_left(self) -> int:
@@ -241,9 +274,11 @@ class State:
         self._on_overflow = policy
 
     @property
-    def graph(self) -> ir.Graph:
+    def graph(self) -> Graph:
         """What has been recorded so far."""
-        return self._record.graph()
+        from sglite.graph import Graph
+
+        return Graph.of_record(self._record)
 
     def __repr__(self) -> str:
         return f"<State with variables {list(self._record.variables)}>"
@@ -264,7 +299,7 @@ class State:
         if isinstance(content, str):
             ir.check_text("text", content)
             if content:
-                self._record.nodes.append(ir.Literal(content, place=place))
+                self._record.note(ir.Literal(content, place=place))
                 self._record.parts.append(content)
                 self._pending.text(content)
         elif isinstance(content, ir.Gen) and content.samples is not None:
@@ -275,7 +310,9 @@ class State:
             for node in with_thought(content, content.think, self._run.engine, self._record):
                 self._add(node, place)
         elif isinstance(content, ir.Gen | ir.Select):
-            self._add_hole(content.at(place), place)
+            self._add_hole(content if content.place == place else content.at(place), place)
+        elif isinstance(content, Pattern):
+            self._add_hole(content.hole().at(place), place)
         elif isinstance(content, ir.Concat):
             for part in content.parts:
                 self._add(part, place)
@@ -284,7 +321,7 @@ class State:
                 for part in content.parts:
                     self._add(part, place)
         elif isinstance(content, ir.Special):
-            self._record.nodes.append(content.at(place))
+            self._record.note(content.at(place))
             if content.hidden:
                 self._pending.cut()
             elif content.exact:
@@ -302,9 +339,7 @@ class State:
             overflow.make_room(self, node, place)
         name = node.name
         if name is None:
-            # No variable of the user can be called so by accident.
-            self._unnamed += 1
-            name = f"#{self._unnamed}"
+            name = self._unnamed_hole()
         record, run = self._record, self._run
         occurrences = record.variables.setdefault(name, [])
         own = node.options.seed
@@ -318,24 +353,44 @@ class State:
         self._pending.hole(step)
         self._slots.append(slot)
         occurrences.append(slot)
-        record.nodes.append(node)
+        record.take(slot)
+        record.note(node)
         record.parts.append(slot)
 
     def _add_samples(self, node: ir.Gen, samples: int, place: ir.Place) -> None:
         """The same hole in so many branches; none of its values enters the text here."""
-        branches = self._fork(samples, place)
+        branches = self._fork(samples, (), place)
         for branch in branches:
             branch._add(replace(node, samples=None), place)
-        self._join(branches, place)
+        self._join(branches, (), place)
+
+    def _unnamed_hole(self) -> str:
+        """A name that no variable of the user has by accident."""
+        self._unnamed += 1
+        return f"#{self._unnamed}"
+
+    def _release(self) -> None:
+        """Nothing uses this branch any more: close its sequence when its work is done."""
+        self._flush()
+        if self._sequence is not None:
+            self._run.release(self._sequence)
 
     @contextmanager
     def _turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> Iterator[None]:
+        self._open_turn(role, place, tools)
+        try:
+            yield
+            if tools and not self._template().describes_tools:
+                tool_turns.describe(self, place)
+        finally:
+            self._close_turn(place)
+
+    def _open_turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> None:
         record = self._record
         opening = ir.RoleOpen(role, place=place)
         self._run.check()
         if self._in_parents_turn:
             self._close_turn(place)
-            self._in_parents_turn = False
         if self._turn_is_open():
             raise program_error(
                 f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
@@ -353,21 +408,16 @@ class State:
             fragments = self._template().fragments([*roles, role], self._tools)
         except ModelError as error:
             raise program_error(str(error), opening) from error
-        record.nodes.append(opening)
+        record.note(ir.RoleOpen(role, fragments.opening, place=place))
         begin = record.position
         self._template_text(fragments.opening)
         record.open_turn(role, begin)
-        try:
-            yield
-            if tools and not self._template().describes_tools:
-                tool_turns.describe(self, place)
-        finally:
-            self._close_turn(place)
 
     def _close_turn(self, place: ir.Place) -> None:
         record = self._record
+        self._in_parents_turn = False
         closing = self._template().fragments(record.roles(), self._tools).closing
-        record.nodes.append(ir.RoleClose(record.turns[-1].role, place=place))
+        record.note(ir.RoleClose(record.turns[-1].role, closing, place=place))
         record.close_turn()
         self._template_text(closing)
 
@@ -386,11 +436,11 @@ class State:
             raise TypeError(f"this program is a plain def, which does not await: write {instead}")
 
     async def _invoke_in_task(self, call: ir.Invoke, place: ir.Place) -> Any:
-        self._record.nodes.append(ir.CallOpen(call.name, place=place))
+        self._record.note(ir.CallOpen(call.name, place=place))
         try:
             return await call.body(self, *call.args, **call.kwargs)
         finally:
-            self._record.nodes.append(ir.CallClose(call.name, place=place))
+            self._record.note(ir.CallClose(call.name, place=place))
 
     def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
         if inspect.iscoroutinefunction(call.body):
@@ -398,42 +448,44 @@ class State:
                 f"{call.name}() is async and cannot be added: write await {call.name}(s, ...) "
                 "in an async def"
             )
-        self._record.nodes.append(ir.CallOpen(call.name, place=place))
+        self._record.note(ir.CallOpen(call.name, place=place))
         try:
             return call.body(self, *call.args, **call.kwargs)
         finally:
-            self._record.nodes.append(ir.CallClose(call.name, place=place))
+            self._record.note(ir.CallClose(call.name, place=place))
 
-    def _fork(self, n: int, place: ir.Place) -> list[State]:
+    def _fork(self, n: int, names: tuple[str, ...], place: ir.Place) -> list[State]:
         self._run.check()
         self._flush()
         sequences: Sequence[SequenceId | None] = [None] * n
         if self._sequence is not None:
             sequences = self._run.fork(self._sequence, n)
-        number = len(self._record.forks)
+        record = self._record
+        record.note(ir.Fork(n, names, record.log.branches, place=place))
+        number = len(record.forks)
         branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
         self._branches.extend(branches)
-        self._record.forks.append([branch._record for branch in branches])
-        self._record.nodes.append(ir.Fork(n, place=place))
+        record.forks.append([branch._record for branch in branches])
         return branches
 
-    def _join(self, branches: Sequence[State], place: ir.Place) -> None:
+    def _join(self, states: Sequence[State], keys: tuple[str, ...], place: ir.Place) -> None:
         known = {id(record) for fork in self._record.forks for record in fork}
         names: dict[str, None] = {}
         own: list[dict[str, Variable]] = []
-        for branch in branches:
+        for branch in states:
             if not isinstance(branch, State) or id(branch._record) not in known:
                 raise ValueError("join() takes branches that fork() of this same state has made")
             branch._flush()
             own.append(branch._record.own_variables())
             names.update(dict.fromkeys(own[-1]))
         for name in names:
-            gathered = Gathered(tuple(variables.get(name) for variables in own))
+            gathered = Gathered(tuple(variables.get(name) for variables in own), keys)
             self._record.variables.setdefault(name, []).append(gathered)
-        self._record.nodes.append(ir.Join(tuple(names), place=place))
+        numbers = tuple(branch._record.number for branch in states)
+        self._record.note(ir.Join(tuple(names), numbers, keys, place=place))
 
     def _branch(self, fork: int, number: int, sequence: SequenceId | None) -> State:
-        branch = State(self._run, self._template)
+        branch = type(self)(self._run, self._template)
         branch._record = self._record.branch(fork, number)
         branch._pending = self._pending.carried()
         branch._sequence = sequence
@@ -443,13 +495,21 @@ class State:
         branch._in_parents_turn = self._turn_is_open()
         return branch
 
-    def _awaited(self, name: str) -> Variable:
-        variable = self._recorded(name)
+    def _compute(self, operand: Operand, leaf: Leaf) -> Any:
+        """What a compiled program works out when it runs."""
+        return evaluate(operand, leaf)
+
+    def _read(self, name: str, index: int) -> Any:
+        """The value of one occurrence of a variable. Waits for it."""
+        return last_value(self._awaited(name, index))
+
+    def _awaited(self, name: str, index: int = -1) -> Variable:
+        variable = self._recorded(name, index)
         for slot in flat_slots([variable]):
             self._run.wait(slot)
         return variable
 
-    def _recorded(self, name: str) -> Variable:
+    def _recorded(self, name: str, index: int = -1) -> Variable:
         """The variable, handed over to the engine."""
         variables = self._record.variables.get(name)
         if variables is None:
@@ -459,7 +519,7 @@ class State:
                 "read after the statement that adds it)"
             )
         self._flush()
-        return variables[-1]
+        return variables[index]
 
     def _flush(self, *, text_too: bool = False) -> None:
         steps = self._pending.take(text_too=text_too)

@@ -50,7 +50,7 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     except ModelError as error:
         raise program_error(str(error), ir.RoleOpen("tool", place=place)) from error
     for result, (opening, closing) in zip(results, around, strict=True):
-        record.nodes.append(ir.RoleOpen("tool", place=place))
+        record.note(ir.RoleOpen("tool", opening, place=place))
         begin = record.position
         state._template_text(opening)
         record.open_turn("tool", begin)
@@ -58,7 +58,7 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
         is_quoted = opening.endswith('"') and closing.startswith('"')
         text = json.dumps(result.text, ensure_ascii=False)[1:-1] if is_quoted else result.text
         state._add(text, place)
-        record.nodes.append(ir.RoleClose("tool", place=place))
+        record.note(ir.RoleClose("tool", closing, place=place))
         record.close_turn()
         state._template_text(closing)
 
