@@ -117,6 +117,8 @@ def _node(branch: int, node: ir.Node) -> dict[str, Any]:
         if each.name == "place":
             if value is not None:
                 entry["place"] = list(value)
+        elif each.name == "tools":
+            continue  # functions; what they let the model write is in the constraint
         elif value != each.default:
             try:
                 entry[each.name] = _field(node, each.name, value)

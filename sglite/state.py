@@ -346,7 +346,8 @@ class State:
         seed = run.seed if own is None else own
         key = hole_key(seed, run.row, record.path, name, len(occurrences))
         if isinstance(node, ir.Gen) and node.tools is not None:
-            node = with_tools(node, node.tools, tool_turns.format_for(self._template), key)
+            form = tool_turns.format_for(self._template)
+            node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
         step = lower_hole(node, name, key, run.options, engine=run.engine, after_word=after_word)

@@ -309,7 +309,7 @@ class _Recording:
 
 
 class _NoTemplate:
-    def fragments(self, roles: Sequence[str]) -> Fragments:
+    def fragments(self, roles: Sequence[str], tools: tuple[Tool, ...] = ()) -> Fragments:
         return Fragments("", "")
 
 

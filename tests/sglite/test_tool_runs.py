@@ -339,6 +339,21 @@ def test_a_journal_keeps_calls_and_results(scripted: MakeScripted, tmp_path: Any
     )
 
 
+@pytest.mark.parametrize("template", [{}, {"chat_template": HERMES}])
+def test_a_row_with_calls_is_replayed(scripted: MakeScripted, template: dict[str, str]) -> None:
+    scripted({"x": [text(call(add, a=1), call(add, a=2)), "Done."]}, **template)
+    row = agent.run(parallel=True)
+    assert sgl.Graph.from_json(row.graph.to_json()) == row.graph
+    again = sgl.replay(row.trace())
+    assert (again.text(), again.ids, again.messages()) == (row.text(), row.ids, row.messages())
+    assert again.all("x") == [row.metas("x")[0].text, "Done."]  # without the functions: text
+
+
+def test_tools_are_refused_in_a_compiled_program() -> None:
+    with pytest.raises(sgl.GraphBreak, match="tools"):
+        agent.compile(steps=2, parallel=False)
+
+
 @pytest.mark.model
 def test_the_kv_stays_while_a_tool_runs(smollm2_path: Any) -> None:
     @sgl.function
