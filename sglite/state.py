@@ -389,14 +389,7 @@ class State:
     def _open_turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> None:
         record = self._record
         opening = ir.RoleOpen(role, place=place)
-        self._run.check()
-        if self._in_parents_turn:
-            self._close_turn(place)
-        if self._turn_is_open():
-            raise program_error(
-                f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
-                opening,
-            )
+        self._end_parents_turn(opening, place)
         roles = record.roles()
         if tools and roles:
             raise program_error(
@@ -413,6 +406,17 @@ class State:
         begin = record.position
         self._template_text(fragments.opening)
         record.open_turn(role, begin)
+
+    def _end_parents_turn(self, opening: ir.RoleOpen, place: ir.Place) -> None:
+        """A turn begins: that of a parent ends here, and one of this branch must be over."""
+        self._run.check()
+        if self._in_parents_turn:
+            self._close_turn(place)
+        if self._turn_is_open():
+            open_role = self._record.turns[-1].role
+            raise program_error(
+                f"{opening.describe()} inside of {open_role}(); close that turn first", opening
+            )
 
     def _close_turn(self, place: ir.Place) -> None:
         record = self._record

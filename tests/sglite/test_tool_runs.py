@@ -249,6 +249,33 @@ def test_run_tools_takes_calls(scripted: MakeScripted) -> None:
             program.run(wrong)
 
 
+@pytest.mark.parametrize("template", [{}, {"chat_template": HERMES}])
+def test_results_are_a_turn_of_their_own(scripted: MakeScripted, template: dict[str, str]) -> None:
+    asked = sgl.ToolCall("add", {"a": 7}, "123456789")
+
+    @sgl.function
+    def inside(s: sgl.State) -> None:
+        s += sgl.user("q", tools=[add])
+        with s.assistant():
+            s.run_tools(asked)
+
+    @sgl.function
+    def in_a_branch(s: sgl.State) -> list[str]:
+        s += sgl.user("q", tools=[add])
+        with s.assistant():
+            s += sgl.gen("x")
+            (branch,) = s.fork(1)
+        branch.run_tools(asked)
+        branch += sgl.assistant(sgl.gen("y"))
+        return [message["role"] for message in branch.messages()]
+
+    scripted({"x": "a", "y": "b"}, **template)
+    with pytest.raises(sgl.ProgramError, match=r"\(\) inside of assistant\(\); close that turn"):
+        inside.run()
+    role = "tool" if template else "user"
+    assert in_a_branch.run().returned == ["user", "assistant", role, "assistant"]
+
+
 def test_where_tools_are_named(scripted: MakeScripted) -> None:
     @sgl.function
     def late(s: sgl.State) -> None:
