@@ -176,6 +176,12 @@ def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
 
 def _length(state: State) -> int:
     """Ids of the state with all text that is pending. Waits for the holes before."""
+    engine = state._run.engine
+    if "tokens" not in engine.capabilities:
+        raise ModelError(
+            f"the tokens of {engine.name} are not known, so what its context holds cannot be "
+            "counted; leave turns out in the program itself"
+        )
     state._flush()
     for part in state._record.all_parts():
         if isinstance(part, Slot):

@@ -217,6 +217,26 @@ def test_policies_that_are_none(scripted: MakeScripted) -> None:
         sgl.Options(on_overflow="newest")
 
 
+def test_an_engine_that_knows_no_tokens(scripted: MakeScripted) -> None:
+    @sgl.function
+    def left(s: sgl.State) -> int:
+        return s.tokens_left
+
+    @sgl.function
+    def chat(s: sgl.State, turns: int) -> None:
+        for _ in range(turns):
+            s += sgl.user("a" * 30) + sgl.assistant(sgl.gen("x", max_tokens=20))
+
+    engine = scripted(capacity=600)
+    engine.capabilities = frozenset({"constraints", "select", "fork"})
+    with pytest.raises(sgl.ProgramError, match="tokens of scripted are not known"):
+        left.run()
+    options = sgl.Options(on_overflow="drop_oldest")
+    assert len(chat.run(2, options=options).all("x")) == 2
+    with pytest.raises(sgl.ProgramError, match="tokens of scripted are not known"):
+        chat.run(20, options=options)
+
+
 def test_async_programs_wait_first(scripted: MakeScripted) -> None:
     @sgl.function
     async def chat(s: sgl.State, waits: bool) -> list[int]:
