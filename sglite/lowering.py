@@ -50,7 +50,6 @@ def lower_hole(
         return Select(name, node.choices, key, sampling, node.method, node.until, node.hidden)
     if max_tokens is None:
         is_json = node.constraint is not None and node.constraint.kind == "json_schema"
-        is_json = is_json or node.tools is not None
         max_tokens = DEFAULT_JSON_MAX_TOKENS if is_json else DEFAULT_MAX_TOKENS
     constraint = node.constraint
     if constraint is not None and node.spaced and after_word:

@@ -120,6 +120,8 @@ def _not_kept(
 
 def _leave_out(state: State, dropped: Sequence[Turn]) -> None:
     """Go on without these turns, in a new sequence."""
+    if not dropped:
+        return
     pending = _rebuilt(state, dropped)
     for turn in dropped:
         turn.dropped = True
@@ -157,8 +159,8 @@ def _rebuilt(state: State, dropped: Iterable[Turn]) -> Pending:
 def _spans(state: State) -> Iterator[tuple[Turn, int]]:
     """The turns, and where the parts of each end: text that follows a turn belongs to it."""
     turns = state._record.turns
-    ends = [*(turn.begin for turn in turns[1:]), state._record.position]
-    return zip(turns, ends, strict=True)
+    following = [turn.begin for turn in turns[1:]]
+    return zip(turns, [*following, state._record.position], strict=False)
 
 
 def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
@@ -174,6 +176,12 @@ def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
 
 def _length(state: State) -> int:
     """Ids of the state with all text that is pending. Waits for the holes before."""
+    engine = state._run.engine
+    if "tokens" not in engine.capabilities:
+        raise ModelError(
+            f"the tokens of {engine.name} are not known, so what its context holds cannot be "
+            "counted; leave turns out in the program itself"
+        )
     state._flush()
     for part in state._record.all_parts():
         if isinstance(part, Slot):

@@ -36,6 +36,7 @@ from sglite.runtime.segment import (
 
 if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
+    from sglite.tools import Tool
 
 VERSION = 1
 
@@ -220,7 +221,7 @@ class _RecordedTemplate:
             elif isinstance(node, ir.RoleClose):
                 self._closings[roles[branch]] = node.text
 
-    def fragments(self, roles: Sequence[str], tools: Sequence[Any] = ()) -> Fragments:
+    def fragments(self, roles: Sequence[str], tools: tuple[Tool, ...] = ()) -> Fragments:
         key = tuple(roles)
         return Fragments(self._openings.get(key, ""), self._closings.get(key, ""))
 

@@ -346,7 +346,8 @@ class State:
         seed = run.seed if own is None else own
         key = hole_key(seed, run.row, record.path, name, len(occurrences))
         if isinstance(node, ir.Gen) and node.tools is not None:
-            node = with_tools(node, node.tools, tool_turns.format_for(self._template), key)
+            form = tool_turns.format_for(self._template)
+            node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
         step = lower_hole(node, name, key, run.options, engine=run.engine, after_word=after_word)
@@ -395,14 +396,7 @@ class State:
         """`verbatim`: what stands there instead of the template's text."""
         record = self._record
         opening = ir.RoleOpen(role, place=place)
-        self._run.check()
-        if self._in_parents_turn:
-            self._close_turn(place)
-        if self._turn_is_open():
-            raise program_error(
-                f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
-                opening,
-            )
+        self._end_parents_turn(opening, place)
         if verbatim is not None:
             self._begin_turn(role, verbatim, place, verbatim=True)
             return
@@ -419,6 +413,17 @@ class State:
         except ModelError as error:
             raise program_error(str(error), opening) from error
         self._begin_turn(role, fragments.opening, place, verbatim=bool(self._tools))
+
+    def _end_parents_turn(self, opening: ir.RoleOpen, place: ir.Place) -> None:
+        """A turn begins: that of a parent ends here, and one of this branch must be over."""
+        self._run.check()
+        if self._in_parents_turn:
+            self._close_turn(place)
+        if self._turn_is_open():
+            open_role = self._record.turns[-1].role
+            raise program_error(
+                f"{opening.describe()} inside of {open_role}(); close that turn first", opening
+            )
 
     def _begin_turn(self, role: str, text: str, place: ir.Place, *, verbatim: bool) -> None:
         """A turn that begins with this text of the template."""

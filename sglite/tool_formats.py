@@ -22,6 +22,8 @@ from typing import Any, Literal
 
 from sglite import ir
 from sglite.grammars import compose
+from sglite.lowering import DEFAULT_JSON_MAX_TOKENS
+from sglite.options import Options
 from sglite.runtime.segment import Constraint
 from sglite.tools import Tool, ToolCall, call_of
 
@@ -126,12 +128,19 @@ class ToolUse:
             )
 
 
-def with_tools(node: ir.Gen, use: ToolUse, form: ToolFormat, key: int) -> ir.Gen:
+def with_tools(node: ir.Gen, use: ToolUse, form: ToolFormat, key: int, defaults: Options) -> ir.Gen:
     """The hole with its constraint, in the format of the model that it meets. `key` is that of the
-    hole; the ids of its calls come from it."""
+    hole; the ids of its calls come from it. `defaults` are those of the run."""
     options = (("special_texts", form.special),)
     constraint = Constraint("parts", constraint_of(use, form), options)
-    return replace(node, constraint=constraint, parse=partial(_read, use, form, key))
+    said = node.options
+    most = said.max_tokens or defaults.max_tokens or DEFAULT_JSON_MAX_TOKENS
+    return replace(
+        node,
+        options=replace(said, max_tokens=most),
+        constraint=constraint,
+        parse=partial(_read, use, form, key),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -45,10 +45,12 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
             state._add(tool_prompts.response(results), place)
         return
     calls = [result.call for result in results]
+    opening_node = ir.RoleOpen("tool", place=place)
+    state._end_parents_turn(opening_node, place)
     try:
         around = template.results(record.roles(), calls, state._tools)
     except ModelError as error:
-        raise program_error(str(error), ir.RoleOpen("tool", place=place)) from error
+        raise program_error(str(error), opening_node) from error
     for result, (opening, closing) in zip(results, around, strict=True):
         state._begin_turn("tool", opening, place, verbatim=True)
         record.turns[-1].answers = True

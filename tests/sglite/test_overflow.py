@@ -188,8 +188,17 @@ def test_a_function_chooses(scripted: MakeScripted) -> None:
     with pytest.raises(sgl.ProgramError, match="those of the turns it was given"):
         talk.run(turns=30, options=sgl.Options(on_overflow=invents))
 
+    @sgl.function
+    def plain(s: sgl.State) -> None:
+        for _ in range(100):
+            s += "text of no turn\n" + sgl.gen("x", max_tokens=5)
+
     def nothing(turns: list[Message]) -> list[Message]:
         return turns
+
+    for policy in (nothing, DROP_OLDEST):
+        with pytest.raises(sgl.ProgramError, match="the scripted engine holds 700") as caught:
+            plain.run(options=sgl.Options(on_overflow=policy))
 
     with pytest.raises(sgl.ProgramError) as caught:
         talk.run(turns=30, options=sgl.Options(on_overflow=nothing))
@@ -206,6 +215,26 @@ def test_policies_that_are_none(scripted: MakeScripted) -> None:
         program.run()
     with pytest.raises(ValueError, match="on_overflow takes"):
         sgl.Options(on_overflow="newest")
+
+
+def test_an_engine_that_knows_no_tokens(scripted: MakeScripted) -> None:
+    @sgl.function
+    def left(s: sgl.State) -> int:
+        return s.tokens_left
+
+    @sgl.function
+    def chat(s: sgl.State, turns: int) -> None:
+        for _ in range(turns):
+            s += sgl.user("a" * 30) + sgl.assistant(sgl.gen("x", max_tokens=20))
+
+    engine = scripted(capacity=600)
+    engine.capabilities = frozenset({"constraints", "select", "fork"})
+    with pytest.raises(sgl.ProgramError, match="tokens of scripted are not known"):
+        left.run()
+    options = sgl.Options(on_overflow="drop_oldest")
+    assert len(chat.run(2, options=options).all("x")) == 2
+    with pytest.raises(sgl.ProgramError, match="tokens of scripted are not known"):
+        chat.run(20, options=options)
 
 
 def test_async_programs_wait_first(scripted: MakeScripted) -> None:

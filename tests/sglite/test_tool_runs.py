@@ -249,6 +249,33 @@ def test_run_tools_takes_calls(scripted: MakeScripted) -> None:
             program.run(wrong)
 
 
+@pytest.mark.parametrize("template", [{}, {"chat_template": HERMES}])
+def test_results_are_a_turn_of_their_own(scripted: MakeScripted, template: dict[str, str]) -> None:
+    asked = sgl.ToolCall("add", {"a": 7}, "123456789")
+
+    @sgl.function
+    def inside(s: sgl.State) -> None:
+        s += sgl.user("q", tools=[add])
+        with s.assistant():
+            s.run_tools(asked)
+
+    @sgl.function
+    def in_a_branch(s: sgl.State) -> list[str]:
+        s += sgl.user("q", tools=[add])
+        with s.assistant():
+            s += sgl.gen("x")
+            (branch,) = s.fork(1)
+        branch.run_tools(asked)
+        branch += sgl.assistant(sgl.gen("y"))
+        return [message["role"] for message in branch.messages()]
+
+    scripted({"x": "a", "y": "b"}, **template)
+    with pytest.raises(sgl.ProgramError, match=r"\(\) inside of assistant\(\); close that turn"):
+        inside.run()
+    role = "tool" if template else "user"
+    assert in_a_branch.run().returned == ["user", "assistant", role, "assistant"]
+
+
 def test_where_tools_are_named(scripted: MakeScripted) -> None:
     @sgl.function
     def late(s: sgl.State) -> None:
@@ -337,6 +364,21 @@ def test_a_journal_keeps_calls_and_results(scripted: MakeScripted, tmp_path: Any
     assert row.tool_results[0].call == sgl.ToolCall(
         "add", {"a": 1, "b": 2}, first.tool_results[0].call.id
     )
+
+
+@pytest.mark.parametrize("template", [{}, {"chat_template": HERMES}])
+def test_a_row_with_calls_is_replayed(scripted: MakeScripted, template: dict[str, str]) -> None:
+    scripted({"x": [text(call(add, a=1), call(add, a=2)), "Done."]}, **template)
+    row = agent.run(parallel=True)
+    assert sgl.Graph.from_json(row.graph.to_json()) == row.graph
+    again = sgl.replay(row.trace())
+    assert (again.text(), again.ids, again.messages()) == (row.text(), row.ids, row.messages())
+    assert again.all("x") == [row.metas("x")[0].text, "Done."]  # without the functions: text
+
+
+def test_tools_are_refused_in_a_compiled_program() -> None:
+    with pytest.raises(sgl.GraphBreak, match="tools"):
+        agent.compile(steps=2, parallel=False)
 
 
 @pytest.mark.model
