@@ -84,7 +84,8 @@ class Generation:
         self.constrained = grammar is not None
         self._base = len(sequence.ids)
         self._rules = rules
-        self._token_bytes = rules.tokenizer.token_bytes
+        # A grammar may read the text of special tokens, which are none elsewhere.
+        self._token_bytes = grammar.vocabulary.tokens if grammar else rules.tokenizer.token_bytes
         self._started_at = time.monotonic()
         self._first_token_at = 0.0
         self._prefix = prefix

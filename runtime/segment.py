@@ -39,7 +39,8 @@ class Constraint:
     `json_schema`: `source` is the schema as JSON text; `regex`: a pattern, matched in full;
     `grammar`: a grammar text in the format that `options` names; `parts`: a part of
     `sglite.grammars.compose`. `options` are keyword arguments of the matching
-    `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash.
+    `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash; one more,
+    `special_texts`, names special tokens that stand for their texts here, as in no other hole.
     """
 
     kind: Literal["json_schema", "regex", "grammar", "parts"]

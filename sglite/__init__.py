@@ -13,6 +13,7 @@ Programs    function, Function, State, Options
 Holes       gen, select, Constraint
 Patterns    one_of, many, optional, regex, typed, capture: what a hole may write
 Chats       system, user, assistant, tool_result, role, special
+Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
 Results     Result, Usage, Graph, replay; Started; of a stream: Text, Partial, Filled, Failed, End
 Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
@@ -73,6 +74,10 @@ if TYPE_CHECKING:
     from sglite.stream import Filled as Filled
     from sglite.stream import Partial as Partial
     from sglite.stream import Text as Text
+    from sglite.tools import Tool as Tool
+    from sglite.tools import ToolCall as ToolCall
+    from sglite.tools import ToolResult as ToolResult
+    from sglite.tools import tool as tool
 
 
 def _is_built(folder: str) -> bool:
@@ -100,6 +105,7 @@ _HOMES = {
     "sglite.runtime.segment": "Constraint Usage",
     "sglite.state": "State",
     "sglite.stream": "End Failed Filled Partial Text",
+    "sglite.tools": "Tool ToolCall ToolResult tool",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME_OF)

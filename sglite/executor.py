@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Protocol
@@ -148,10 +149,10 @@ class Run:
         self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
         self._awaited: set[Slot] | None = None
         self._sequences: list[SequenceId] = []
-        self._busy: dict[SequenceId, int] = {}  # segments under way
-        self._released: set[SequenceId] | None = None
         self._children: set[Run] | None = None
         self._end_early: Callable[[], None] | None = None
+        self._busy: dict[SequenceId, int] = {}  # segments under way
+        self._released: set[SequenceId] | None = None
         self._outstanding = 0
         self._body_over = False
         self._ending = False
@@ -229,6 +230,15 @@ class Run:
         if slot.result is None and self.error is not None:
             raise self.error
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """The body does something of its own that takes time, such as running a tool."""
+        self._watcher.blocked()
+        try:
+            yield
+        finally:
+            self._watcher.resumed()
+
     async def wait_in_task(self, slot: Slot) -> None:
         """`wait` of a coroutine. Cancelling the task cancels the run."""
         if slot.result is None and self.error is None:
@@ -247,11 +257,12 @@ class Run:
             raise ProgramError("the program has ended; its states take nothing more")
 
     def release(self, sequence: SequenceId) -> None:
-        """Close a sequence as soon as what was submitted to it is done."""
+        """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
-            self._released = self._released or set()
+            if self._released is None:
+                self._released = set()
             self._released.add(sequence)
-        self._close_released(sequence)
+        self._close_idle(sequence)
 
     # ---- called by the owner of the run
 
@@ -387,7 +398,7 @@ class Run:
                 if not path:
                     self.ids = event.ids
             if self._released is not None:
-                self._close_released(sequence)
+                self._close_idle(sequence)
             if self._body_over:
                 self._settle()
         elif not isinstance(event, TextDelta):
@@ -396,7 +407,8 @@ class Run:
             failure = self._step_error("failed", event.step, event.error, steps, slots)
             self.fail(failure, body_over=False)
 
-    def _close_released(self, sequence: SequenceId) -> None:
+    def _close_idle(self, sequence: SequenceId) -> None:
+        """Close a released sequence that has nothing under way."""
         with self._lock:
             released = self._released is not None and sequence in self._released
             if not released or self._busy.get(sequence) or sequence not in self._sequences:

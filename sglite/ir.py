@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
 from sglite.values import Operand, Value, describe
+
+if TYPE_CHECKING:
+    from sglite.tool_formats import ToolUse
+    from sglite.tools import Tool
 
 _NOTHING_SAID = Options()
 
@@ -59,10 +63,12 @@ class Concat(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Expression):
-    """A whole turn of a chat, `user("...")`; recording it opens and closes the role."""
+    """A whole turn of a chat, `user("...")`; recording it opens and closes the role. `tools`: what
+    the model is told of there."""
 
     role: str
     parts: tuple[str | Expression, ...]
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,8 @@ class Gen(Node):
 
     `options` has what the hole itself says; what it leaves open is taken from the run. `spaced`:
     a space may come before the value where the text before the hole does not end in one. `origin`:
-    the type whose schema the constraint is, as the user wrote it.
+    the type whose schema the constraint is, as the user wrote it. `tools`: what the model may call
+    instead of writing text; the constraint follows when the format of the model is known.
 
     `hidden`: the text leaves the prompt when the hole has ended. `shown`: whether it is part of the
     program's text. `drops`: so many steps before it leave the prompt with its end. `think` and
@@ -225,6 +232,7 @@ class Gen(Node):
     think: Thought | None = None
     samples: int | None = None
     captures: tuple[Captured, ...] = ()
+    tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
         return f"gen({'' if self.name is None else repr(self.name)})"
@@ -268,10 +276,12 @@ Hole = Gen | Select
 
 @dataclass(frozen=True, slots=True)
 class RoleOpen(Node):
-    """The start of a turn. `text`: what the template of the model wrote there, once it has run."""
+    """The start of a turn. `text`: what the template of the model wrote there, once it has run;
+    `verbatim`: it holds for other runs too, since tools had a part in it."""
 
     role: str
     text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"{self.role}()"
@@ -279,10 +289,11 @@ class RoleOpen(Node):
 
 @dataclass(frozen=True, slots=True)
 class RoleClose(Node):
-    """The end of a turn. `text`: as for its start."""
+    """The end of a turn. `text` and `verbatim`: as for its start."""
 
     role: str
     text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"end of {self.role}()"
@@ -342,7 +353,14 @@ class Step(NamedTuple):
 def details(node: Node) -> str:
     """What stands after the name of a node in a tree."""
     if isinstance(node, Gen) and node.constraint is not None:
-        return f": {node.constraint.kind} {short(str(node.constraint.source))}"
+        if node.tools is not None:
+            return f": tools {short(', '.join(tool.name for tool in node.tools.tools))}"
+        source = node.constraint.source
+        if node.constraint.kind == "parts":
+            from sglite.grammars import show_part  # native, and seldom needed here
+
+            return f": parts {short(show_part(source), quoted=False)}"
+        return f": {node.constraint.kind} {short(str(source))}"
     if isinstance(node, Select):
         return f": {short(', '.join(node.choices))}"
     if isinstance(node, Late):
@@ -364,6 +382,7 @@ def check_text(what: str, text: str) -> None:
         ) from None
 
 
-def short(text: str) -> str:
+def short(text: str, *, quoted: bool = True) -> str:
     """The beginning of a text, in quotes."""
-    return repr(text if len(text) <= 48 else f"{text[:45]}...")
+    cut = text if len(text) <= 48 else f"{text[:45]}..."
+    return repr(cut) if quoted else cut

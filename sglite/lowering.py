@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from sglite import ir
@@ -154,12 +154,26 @@ class Pending:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._texts: list[tuple[PieceKind, str]] = []
+        self._texts: list[Piece] = []
 
     def text(self, text: str, kind: PieceKind = "user") -> None:
         """More literal text."""
         if text:
-            self._texts.append((kind, text))
+            self._texts.append(Piece(text, kind))
+
+    def generated(self, text: str, ids: tuple[int, ...], healed: str) -> None:
+        """What a hole has written before, with the end of the text before it that it took over."""
+        left = len(healed)
+        while left:
+            before = self._texts.pop().text
+            self.text(before[: max(0, len(before) - left)])
+            left = max(0, left - len(before))
+        if ids:
+            self._texts.append(Piece(text, "ids", ids))
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """The literal text after the last hole."""
+        return tuple(_merged(self._texts))
 
     def cut(self) -> None:
         """What follows is a text of its own, which can leave the prompt again."""
@@ -170,8 +184,8 @@ class Pending:
         """Whether text of the program stands last, and does not end in white space."""
         return (
             bool(self._texts)
-            and self._texts[-1][0] == "user"
-            and not self._texts[-1][1][-1:].isspace()
+            and self._texts[-1].kind == "user"
+            and not self._texts[-1].text[-1:].isspace()
         )
 
     def hole(self, hole: Gen | Select) -> None:
@@ -198,19 +212,17 @@ class Pending:
 
     def _end_text(self) -> None:
         if self._texts:
-            pieces = _pieces(self._texts) if len(self._texts) > 1 else _piece(*self._texts[0])
-            self._steps.append(Append(tuple(pieces)))
+            self._steps.append(Append(self.pieces()))
             self._texts.clear()
 
 
-def _piece(kind: PieceKind, text: str) -> tuple[Piece]:
-    return (Piece(text, kind),)
-
-
-def _pieces(texts: list[tuple[PieceKind, str]]) -> Iterator[Piece]:
-    """Neighbours of one kind as one piece; each special token stays a piece of its own."""
-    for kind, group in groupby(texts, key=itemgetter(0)):
-        if kind == "special":
-            yield from (Piece(text, kind) for _, text in group)
+def _merged(texts: list[Piece]) -> Iterator[Piece]:
+    """Neighbours of one kind as one piece; special tokens and ids stay pieces of their own."""
+    if len(texts) == 1:
+        yield texts[0]
+        return
+    for kind, group in groupby(texts, key=attrgetter("kind")):
+        if kind in ("special", "ids"):
+            yield from group
         else:
-            yield Piece("".join(text for _, text in group), kind)
+            yield Piece("".join(piece.text for piece in group), kind)

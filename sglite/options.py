@@ -6,6 +6,7 @@ Floor 0: imports nothing of ours and may be imported by every floor.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 
 DEFAULT_MAX_TOKENS = 128
@@ -52,12 +53,31 @@ GREEDY = Sampling()
 """The most probable token, always."""
 
 
+ERROR = "error"
+DROP_OLDEST = "drop_oldest"
+Message = dict[str, str]
+"""A turn of a chat: `role` and `content`."""
+OverflowPolicy = str | Callable[[list[Message]], Iterable[Message]]
+"""What happens when a conversation outgrows the context: "error", "drop_oldest", or a function that
+gets the turns that can go and returns those that stay."""
+
+
+def check_overflow(policy: object) -> None:
+    """Raises ValueError for what is no OverflowPolicy."""
+    if not callable(policy) and policy not in (ERROR, DROP_OLDEST):
+        raise ValueError(
+            f"on_overflow takes {ERROR!r}, {DROP_OLDEST!r} or a function of the turns, got "
+            f"{policy!r}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Defaults for a run. `None` means "not said": a hole's own argument wins, then these.
 
     `seed=None` draws one and records it in the result. `priority`: higher runs
     first, 0 where not said. `timeout`: seconds that a run may take, from the start of its body.
+    `on_overflow`: what happens to a chat that outgrows the context.
     """
 
     max_tokens: int | None = None
@@ -71,6 +91,7 @@ class Options:
     seed: int | None = None
     priority: int | None = None
     timeout: float | None = None
+    on_overflow: OverflowPolicy | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "seed", "priority"):
@@ -81,6 +102,8 @@ class Options:
             raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout is a number of seconds above 0, got {self.timeout!r}")
+        if self.on_overflow is not None:
+            check_overflow(self.on_overflow)
 
     def over(self, base: Options) -> Options:
         """These options, with what they leave open taken from `base`."""

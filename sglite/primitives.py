@@ -16,6 +16,8 @@ from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
 from sglite.suggestions import did_you_mean, names_unknown_arguments, remembers
+from sglite.tool_formats import ToolChoice, ToolUse
+from sglite.tools import Tool, tool_tuple
 from sglite.types import ValueType, json_type, schema_type, value_type
 
 
@@ -50,6 +52,9 @@ def gen(
     think: bool | str | tuple[str, str] = False,
     think_tokens: int = 1024,
     hide_thought: bool = False,
+    tools: Sequence[Tool] | None = None,
+    tool_choice: ToolChoice = "auto",
+    parallel: bool = False,
 ) -> ir.Gen:
     """A hole that the model fills; its value is `s[name]` and `row[name]`.
 
@@ -64,13 +69,16 @@ def gen(
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
       `sglite.grammars.compose`; a pattern (`sgl.one_of(...)` and the like), whose parts with names
       become variables; or a `Constraint`. The value is the text.
+    - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`
+      (with `parallel` a list of them). `tool_choice`: "auto", "required", "none", a tool's name.
 
     The hole ends at the end of its constraint, before a text of `stop` or `until` or a match of
     `stop_regex`, at a token of `stop_ids`, where the model ends its turn (unless `ignore_eos`), or
-    after `max_tokens`: by default 128 tokens, 512 for JSON. `stop` texts end free text; one that is
-    a special token of the model ends it at that token. `until` texts are what the program writes
-    next, so that a value which could go on (`int`) knows where to end. None of them becomes part of
-    the value or of the state. Within the first `min_tokens` nothing ends it that leaves a choice.
+    after `max_tokens`: by default 128 tokens, 512 for JSON and calls. `stop` texts end free text;
+    one that is a special token of the model ends it at that token. `until` texts are what the
+    program writes next, so that a value which could go on (`int`) knows where to end. None of them
+    becomes part of the value or of the state. Within the first `min_tokens` nothing ends it that
+    leaves a choice.
 
     What sampling leaves open comes from the run's `Options`; without those it is greedy.
     `logit_bias` maps ids, or texts of one token, to what is added to their logits (`-inf` forbids
@@ -89,7 +97,7 @@ def gen(
     Raises TypeError for a wrong argument and ValueError for one out of range.
     """
     check_name("gen", name)
-    said = {"type": type, "regex": regex, "json": json, "grammar": grammar}
+    said = {"type": type, "regex": regex, "json": json, "grammar": grammar, "tools": tools}
     constraints = [key for key, value in said.items() if value is not None]
     if len(constraints) > 1:
         raise TypeError(
@@ -97,6 +105,9 @@ def gen(
             "a hole takes one"
         )
     try:
+        use = None
+        if tools is not None:
+            use = ToolUse(tool_tuple("gen", tools), tool_choice, bool(parallel))
         value = _value_type(type, regex, json, grammar)
     except (TypeError, ValueError) as error:
         raise _same_kind(error)(f"gen({name!r}): {error}") from error
@@ -141,6 +152,7 @@ def gen(
         think=thought(name, think, think_tokens, hide_thought),
         samples=n,
         captures=value.captures,
+        tools=use,
     )
 
 
@@ -212,24 +224,27 @@ def select(
     return ir.Select(name, tuple(choices), options, METHODS[method], ends, hidden)
 
 
-def role(name: str, *content: str | ir.Expression) -> ir.Turn:
-    """A whole turn of a chat by the role `name`, in the form of the model's own template."""
+def role(name: str, *content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole turn of a chat by the role `name`, in the form of the model's own template.
+
+    `tools`, in the first turn: the model is told of them, as its template does it.
+    """
     for part in content:
         if not isinstance(part, ir.Expression | str):
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
-    return ir.Turn(name, content)
+    return ir.Turn(name, content, () if tools is None else tool_tuple(name, tools))
 
 
-def system(*content: str | ir.Expression) -> ir.Turn:
-    """A whole system turn: `s += sgl.system("You are terse.")`."""
-    return role("system", *content)
+def system(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole system turn: `s += sgl.system("You are terse.")`; `tools` as in `role`."""
+    return role("system", *content, tools=tools)
 
 
-def user(*content: str | ir.Expression) -> ir.Turn:
-    """A whole user turn: `s += sgl.user("Why is the sky blue?")`."""
-    return role("user", *content)
+def user(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole user turn: `s += sgl.user("Why is the sky blue?")`; `tools` as in `role`."""
+    return role("user", *content, tools=tools)
 
 
 def assistant(*content: str | ir.Expression) -> ir.Turn:

@@ -7,9 +7,9 @@ no engine, so that results can outlive their model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sglite import ir
 from sglite.errors import ProgramError
@@ -17,7 +17,22 @@ from sglite.grammars import compose
 from sglite.lowering import BranchPath
 from sglite.runtime.segment import HoleResult
 
+if TYPE_CHECKING:
+    from sglite.tools import ToolResult
+
 _UNREAD = object()
+
+
+class TemplateText(str):
+    """Text of the chat template, in which special tokens are read."""
+
+    __slots__ = ()
+
+
+class SpecialText(str):
+    """The text of one special token, asked for by the program."""
+
+    __slots__ = ()
 
 
 class Slot:
@@ -57,7 +72,7 @@ class Slot:
         return self._value
 
     def keep(self, value: Any, captures: dict[str, Any]) -> None:
-        """Take over what a run in another process made of the result."""
+        """Take over the values of a run that ended in another process."""
         self._value = value
         self._captures = captures
 
@@ -127,11 +142,18 @@ Variable: TypeAlias = Slot | Taken | Gathered
 
 @dataclass(slots=True)
 class Turn:
-    """One turn of a chat: of all parts, those from `start` to `end` are its content."""
+    """One turn of a chat: of all parts, those from `start` to `end` are its content.
+
+    The template's text before it begins at part `begin`. `answers`: it has the results of tools.
+    `dropped`: it is no longer in the context.
+    """
 
     role: str
     start: int
     end: int | None = None
+    begin: int = 0
+    answers: bool = False
+    dropped: bool = False
 
 
 class Log:
@@ -178,6 +200,7 @@ class Record:
     known: dict[str, int] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     forks: list[list[Record]] = field(default_factory=list)
+    tool_results: list[ToolResult] = field(default_factory=list)
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
@@ -187,7 +210,7 @@ class Record:
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
-            turns=[Turn(turn.role, turn.start, turn.end) for turn in self.turns],
+            turns=[replace(turn) for turn in self.turns],
             log=self.log,
             number=self.log.branches - 1,
         )
@@ -219,13 +242,22 @@ class Record:
         """Texts and holes from the start of the program to the end of this branch."""
         return [*self.inherited, *self.parts]
 
-    def open_turn(self, role: str) -> None:
-        """What follows is the content of a turn."""
-        self.turns.append(Turn(role, len(self.inherited) + len(self.parts)))
+    @property
+    def position(self) -> int:
+        """The number of the next part."""
+        return len(self.inherited) + len(self.parts)
+
+    def open_turn(self, role: str, begin: int) -> None:
+        """What follows is the content of a turn, whose template text begins at part `begin`."""
+        self.turns.append(Turn(role, self.position, begin=begin))
 
     def close_turn(self) -> None:
         """The content of the last turn ends here."""
-        self.turns[-1].end = len(self.inherited) + len(self.parts)
+        self.turns[-1].end = self.position
+
+    def roles(self) -> list[str]:
+        """The roles of the turns that are in the context."""
+        return [turn.role for turn in self.turns if not turn.dropped]
 
     def filled_parts(self) -> list[str | Slot]:
         """All parts before the first hole that is not filled."""
@@ -254,6 +286,13 @@ class Record:
         for fork in self.forks:
             for branch in fork:
                 yield from branch.slots()
+
+    def all_tool_results(self) -> Iterator[ToolResult]:
+        """What tools gave, in this branch and in the branches that left it."""
+        yield from self.tool_results
+        for fork in self.forks:
+            for branch in fork:
+                yield from branch.all_tool_results()
 
     def specials(self) -> Iterator[ir.Special]:
         """Every special token of the program."""

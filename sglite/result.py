@@ -15,6 +15,7 @@ from sglite.runtime.segment import HoleResult, Usage
 if TYPE_CHECKING:
     from sglite.graph import Graph
     from sglite.replaying import Difference
+    from sglite.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class Past:
 
     record: Record
     returned: Any
+    options: Options
+    model: dict[str, Any]
     error: ProgramError | None
     ids: tuple[int, ...]
-    options: Options
-    engine: Engine
     seed: int
     row: int
     started_at: float
@@ -66,7 +67,7 @@ class Result:
         self._ids = run.ids
         self.error: ProgramError | None = run.error
         self.options = run.options
-        self.model: dict[str, Any] = _identity(run.engine)
+        self.model = run.model if isinstance(run, Past) else model_of(run.engine)
         self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row
@@ -113,6 +114,11 @@ class Result:
     def messages(self) -> list[dict[str, str]]:
         """The turns of a chat as `{"role": ..., "content": ...}`."""
         return self._record.messages()
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """Every call of a tool that was run, with its result or error and how long it took."""
+        return list(self._record.all_tool_results())
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -196,7 +202,7 @@ class Result:
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
 
 
-def _identity(engine: Engine) -> dict[str, Any]:
+def model_of(engine: Engine) -> dict[str, Any]:
     """The model as a trace names it."""
     return {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from sglite import ir
 from sglite.errors import ProgramError
+from sglite.options import Options
 from sglite.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
-
-if TYPE_CHECKING:
-    from sglite.launch import Launch
+from sglite.tools import Tool, ToolCall, ToolResult
 
 
 def dumped(result: Result) -> dict[str, Any]:
@@ -39,6 +38,7 @@ def dumped(result: Result) -> dict[str, Any]:
             for name, every in record.variables.items()
         },
         "holes": [_hole(slot) for slot in slots],
+        "tools": [_tool_result(each) for each in result.tool_results],
         "ids": list(result._ids),
         "started_at": timing.started_at,
         "finished_at": timing.finished_at,
@@ -56,8 +56,8 @@ def dumped(result: Result) -> dict[str, Any]:
     return line
 
 
-def restored(line: dict[str, Any], launch: Launch) -> Result:
-    """The result that was dumped, of a row of this launch."""
+def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> Result:
+    """The result that was dumped, of a run with these options on this model."""
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
@@ -66,6 +66,7 @@ def restored(line: dict[str, Any], launch: Launch) -> Result:
             name: [_variable(each, slots) for each in every]
             for name, every in line["variables"].items()
         },
+        tool_results=[_restored_tool_result(said) for said in line["tools"]],
     )
     inside = {id(part) for part in record.parts}
     # Holes of branches, so that they count; where the branches left is not kept.
@@ -76,16 +77,32 @@ def restored(line: dict[str, Any], launch: Launch) -> Result:
         Past(
             record,
             line.get("returned"),
+            options,
+            model,
             _error(line["error"]) if "error" in line else None,
             tuple(line["ids"]),
-            launch.options,
-            launch.model.engine,
             line["seed"],
             line["row"],
             line["started_at"],
             line["finished_at"],
         )
     )
+
+
+def _tool_result(result: ToolResult) -> dict[str, Any]:
+    return {
+        "call": _plain(result.call),
+        "text": result.text,
+        "value": _plain(result.value),
+        "failed": result.error is not None,
+        "duration": result.duration,
+    }
+
+
+def _restored_tool_result(said: dict[str, Any]) -> ToolResult:
+    call = ToolCall(**{**said["call"], "tool": None})
+    error = RuntimeError(said["text"]) if said["failed"] else None
+    return ToolResult(call, said["text"], said["value"], error, said["duration"])
 
 
 def _hole(slot: Slot) -> dict[str, Any]:
@@ -168,6 +185,12 @@ def _error(said: dict[str, Any]) -> ProgramError:
 def _plain(value: Any) -> Any:
     """`value` as JSON has it, None for what it cannot write."""
     try:
-        return to_jsonable_python(value, inf_nan_mode="constants")
+        return to_jsonable_python(value, inf_nan_mode="constants", fallback=_plain_tool)
     except (PydanticSerializationError, ValueError, RecursionError):
         return None
+
+
+def _plain_tool(value: Any) -> str:
+    if isinstance(value, Tool):
+        return value.name
+    raise PydanticSerializationError(f"{type(value).__name__} is not data")

@@ -14,15 +14,18 @@ from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
-from sglite import ir
+from sglite import chat, ir, overflow, tool_running, tool_turns
 from sglite.composition import Pattern
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
 from sglite.lowering import Pending, hole_key, lowered
+from sglite.options import ERROR, OverflowPolicy, check_overflow
 from sglite.places import users_place
 from sglite.record import (
     Gathered,
     Slot,
+    SpecialText,
+    TemplateText,
     Variable,
     flat_slots,
     last_value,
@@ -31,6 +34,8 @@ from sglite.record import (
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
 from sglite.thinking import with_thought
+from sglite.tool_formats import with_tools
+from sglite.tools import Tool, ToolCall, tool_tuple
 from sglite.values import Leaf, Operand, evaluate
 
 if TYPE_CHECKING:
@@ -47,12 +52,14 @@ class State:
     __slots__ = (
         "_branches",
         "_in_parents_turn",
+        "_on_overflow",
         "_pending",
         "_record",
         "_run",
         "_sequence",
         "_slots",
         "_template",
+        "_tools",
         "_unnamed",
     )
 
@@ -66,6 +73,8 @@ class State:
         self._branches: list[State] = []
         self._unnamed = 0
         self._in_parents_turn = False
+        self._tools: tuple[Tool, ...] = ()
+        self._on_overflow: OverflowPolicy = run.options.on_overflow or ERROR
 
     # ---- writing
 
@@ -78,13 +87,15 @@ class State:
 
     __radd__ = __add__
 
-    def system(self) -> AbstractContextManager[None]:
-        """`with s.system(): ...` puts what is recorded inside into a system turn."""
-        return self._turn("system", _place(1))
+    def system(self, *, tools: Sequence[Tool] | None = None) -> AbstractContextManager[None]:
+        """`with s.system(): ...` puts what is recorded inside into a system turn. `tools`: what the
+        model is told of there."""
+        return self._turn("system", _place(1), _told("system", tools))
 
-    def user(self) -> AbstractContextManager[None]:
-        """`with s.user(): ...` puts what is recorded inside into a user turn."""
-        return self._turn("user", _place(1))
+    def user(self, *, tools: Sequence[Tool] | None = None) -> AbstractContextManager[None]:
+        """`with s.user(): ...` puts what is recorded inside into a user turn; `tools` as in
+        `system`."""
+        return self._turn("user", _place(1), _told("user", tools))
 
     def assistant(self) -> AbstractContextManager[None]:
         """`with s.assistant(): ...` puts what is recorded inside into an assistant turn."""
@@ -114,6 +125,40 @@ class State:
                 f"{name}() is async, and its caller is not: make the caller an async def"
             )
         return self._invoke_in_task(call, place)
+
+    # ---- tools
+
+    def run_tools(self, calls: ToolCall | Sequence[ToolCall]) -> Any:
+        """Run what the model has called, and write the results into the conversation as a turn.
+
+        Returns the list of ToolResult; in an `async def` program it is to be awaited. Several calls
+        run at the same time. What a tool raises is its result: the model reads it, and it is logged
+        under "sglite.tools". `row.tool_results` keeps everything.
+        """
+        self._run.check()
+        known = tool_running.as_calls(calls, self._tools)
+        run = tool_turns.run_in_task if self._run.in_task else tool_turns.run
+        return run(self, known, _place(1))
+
+    def use_tools(
+        self,
+        name: str,
+        tools: Sequence[Tool] | None = None,
+        *,
+        max_steps: int = 8,
+        parallel: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Let the model call tools until it answers with text, which is returned; in an
+        `async def` program it is to be awaited.
+
+        Every step is an assistant turn with `gen(name, tools=...)`: `row.all(name)` has the calls
+        and, last, the answer. `tools` None: those of the first turn. In the last of `max_steps`
+        steps the model may only write text. `options` are those of `gen`.
+        """
+        talk = tool_turns.talk(self, name, tools, max_steps, parallel, options, _place(1))
+        drive = tool_turns.drive_in_task if self._run.in_task else tool_turns.drive
+        return drive(self, name, talk)
 
     # ---- branches
 
@@ -214,6 +259,23 @@ class State:
         return self._record.messages()
 
     @property
+    def tokens_left(self) -> int:
+        """How many tokens the context still takes after all that was added so far. Waits for it."""
+        return overflow.tokens_left(self)
+
+    @property
+    def on_overflow(self) -> OverflowPolicy:
+        """What happens when this branch outgrows the context, from here on: "error" (the run
+        fails), "drop_oldest" (the oldest turns go), or a function that gets the turns that can go
+        and returns those that stay. Where the program says nothing, what the run's Options say."""
+        return self._on_overflow
+
+    @on_overflow.setter
+    def on_overflow(self, policy: OverflowPolicy) -> None:
+        check_overflow(policy)
+        self._on_overflow = policy
+
+    @property
     def graph(self) -> Graph:
         """What has been recorded so far."""
         from sglite.graph import Graph
@@ -227,7 +289,10 @@ class State:
 
     def _end(self) -> None:
         """The program is over: hand over what this branch and those below it have recorded."""
-        self._flush(text_too=not self._record.path)
+        is_root = not self._record.path
+        if is_root and self._on_overflow != ERROR:
+            overflow.make_room_for_text(self)
+        self._flush(text_too=is_root)
         for branch in self._branches:
             branch._end()
 
@@ -246,31 +311,37 @@ class State:
             if content.samples is not None:
                 self._add_samples(content, content.samples, place)
             elif content.think is not None:
+                if self._on_overflow != ERROR:
+                    overflow.make_room(self, content, place)  # for the value as well
                 for node in with_thought(content, content.think, self._run.engine, self._record):
                     self._add(node, place)
             else:
-                self._add_hole(content if content.place == place else content.at(place))
+                self._add_hole(content if content.place == place else content.at(place), place)
         elif isinstance(content, ir.Select):
-            self._add_hole(content if content.place == place else content.at(place))
+            self._add_hole(content if content.place == place else content.at(place), place)
         elif isinstance(content, Pattern):
-            self._add_hole(content.hole().at(place))
+            self._add_hole(content.hole().at(place), place)
         elif isinstance(content, ir.Turn):
-            with self._turn(content.role, place):
+            with self._turn(content.role, place, content.tools):
                 for part in content.parts:
                     self._add(part, place)
         elif isinstance(content, ir.Special):
             self._record.note(content.at(place))
             if content.hidden:
                 self._pending.cut()
+            elif content.exact:
+                self._record.parts.append(SpecialText(content.text))
             else:
-                self._record.parts.append(content.text)
+                self._record.parts.append(TemplateText(content.text))
             self._pending.text(content.text, "special" if content.exact else "template")
         elif isinstance(content, ir.Invoke):
             self._invoke(content, place)
         else:
             raise ir.unfit(content)
 
-    def _add_hole(self, node: ir.Hole) -> None:
+    def _add_hole(self, node: ir.Hole, place: ir.Place) -> None:
+        if self._on_overflow != ERROR:
+            overflow.make_room(self, node, place)
         name = node.name
         if name is None:
             name = self._unnamed_hole()
@@ -279,6 +350,9 @@ class State:
         own = node.options.seed
         seed = run.seed if own is None else own
         key = hole_key(seed, run.row, record.path, name, len(occurrences))
+        if isinstance(node, ir.Gen) and node.tools is not None:
+            form = tool_turns.format_for(self._template)
+            node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
         step = lowered(node, run.options, engine=run.engine, after_word=after_word)
@@ -308,38 +382,70 @@ class State:
             self._run.release(self._sequence)
 
     @contextmanager
-    def _turn(self, role: str, place: ir.Place) -> Iterator[None]:
-        self._open_turn(role, place)
+    def _turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> Iterator[None]:
+        self._open_turn(role, place, tools)
         try:
             yield
+            if tools and not self._template().describes_tools:
+                tool_turns.describe(self, place)
         finally:
             self._close_turn(place)
 
-    def _open_turn(self, role: str, place: ir.Place) -> None:
+    def _open_turn(
+        self,
+        role: str,
+        place: ir.Place,
+        tools: tuple[Tool, ...] = (),
+        verbatim: str | None = None,
+    ) -> None:
+        """`verbatim`: what stands there instead of the template's text."""
         record = self._record
         opening = ir.RoleOpen(role, place=place)
+        self._end_parents_turn(opening, place)
+        if verbatim is not None:
+            self._begin_turn(role, verbatim, place, verbatim=True)
+            return
+        roles = record.roles()
+        if tools and roles:
+            raise program_error(
+                f"{opening.describe()} names tools after the first turn, where a model is told of "
+                "them; name them there",
+                opening,
+            )
+        self._tools = tools or self._tools
+        try:
+            fragments = self._template().fragments([*roles, role], self._tools)
+        except ModelError as error:
+            raise program_error(str(error), opening) from error
+        self._begin_turn(role, fragments.opening, place, verbatim=bool(self._tools))
+
+    def _end_parents_turn(self, opening: ir.RoleOpen, place: ir.Place) -> None:
+        """A turn begins: that of a parent ends here, and one of this branch must be over."""
         self._run.check()
         if self._in_parents_turn:
             self._close_turn(place)
         if self._turn_is_open():
+            open_role = self._record.turns[-1].role
             raise program_error(
-                f"{opening.describe()} inside of {record.turns[-1].role}(); close that turn first",
-                opening,
+                f"{opening.describe()} inside of {open_role}(); close that turn first", opening
             )
-        roles = [turn.role for turn in record.turns]
-        try:
-            fragments = self._template().fragments([*roles, role])
-        except ModelError as error:
-            raise program_error(str(error), opening) from error
-        record.note(ir.RoleOpen(role, fragments.opening, place=place))
-        self._template_text(fragments.opening)
-        record.open_turn(role)
 
-    def _close_turn(self, place: ir.Place) -> None:
+    def _begin_turn(self, role: str, text: str, place: ir.Place, *, verbatim: bool) -> None:
+        """A turn that begins with this text of the template."""
+        record = self._record
+        record.note(ir.RoleOpen(role, text, verbatim, place=place))
+        begin = record.position
+        self._template_text(text)
+        record.open_turn(role, begin)
+
+    def _close_turn(self, place: ir.Place, verbatim: str | None = None) -> None:
         record = self._record
         self._in_parents_turn = False
-        closing = self._template().fragments([turn.role for turn in record.turns]).closing
-        record.note(ir.RoleClose(record.turns[-1].role, closing, place=place))
+        closing = verbatim
+        if closing is None:
+            closing = self._template().fragments(record.roles(), self._tools).closing
+        exact = verbatim is not None or bool(self._tools)
+        record.note(ir.RoleClose(record.turns[-1].role, closing, exact, place=place))
         record.close_turn()
         self._template_text(closing)
 
@@ -348,9 +454,10 @@ class State:
         return bool(turns) and turns[-1].end is None
 
     def _template_text(self, text: str) -> None:
-        if text:
-            self._record.parts.append(text)
-            self._pending.text(text, "template")
+        for part, is_template in chat.pieces(text):
+            kept = TemplateText(part) if is_template else part
+            self._record.parts.append(kept)
+            self._pending.text(part, "template" if is_template else "user")
 
     def _check_in_task(self, instead: str) -> None:
         if not self._run.in_task:
@@ -411,6 +518,8 @@ class State:
         branch._pending = self._pending.carried()
         branch._sequence = sequence
         branch._unnamed = self._unnamed
+        branch._tools = self._tools
+        branch._on_overflow = self._on_overflow
         branch._in_parents_turn = self._turn_is_open()
         return branch
 
@@ -450,6 +559,10 @@ class State:
         slots = [None if isinstance(step, Append) else next(holes) for step in steps]
         self._slots = []
         self._run.submit(self._sequence, steps, slots, self._record.path)
+
+
+def _told(role: str, tools: Sequence[Tool] | None) -> tuple[Tool, ...]:
+    return () if tools is None else tool_tuple(f"{role}()", tools)
 
 
 _places: dict[tuple[CodeType, int], ir.Place] = {}

@@ -92,6 +92,7 @@ class FakeTokenizer:
 
 
 class FakeVocabulary:
+    tokens = TOKEN_BYTES
     eos_ids = (EOS,)
     mask_words = WORDS
 
@@ -193,6 +194,7 @@ class FakeGrammar:
     def __init__(self, words: tuple[bytes, ...] | None, force: bool = True) -> None:
         self.words = words
         self.force = force
+        self.vocabulary = FakeVocabulary()
 
     def matcher(self, prefix: bytes = b"") -> FakeMatcher:
         return FakeMatcher(self.words, prefix, self.force)

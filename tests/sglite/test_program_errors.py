@@ -246,10 +246,10 @@ def test_generators_are_refused() -> None:
     def generator(s: sgl.State) -> Any:
         yield
 
-    async def asynchronous(s: sgl.State) -> Any:
+    async def generator_of_a_loop(s: sgl.State) -> Any:
         yield
 
-    for body in (generator, asynchronous):
+    for body in (generator, generator_of_a_loop):
         with pytest.raises(TypeError, match="without yield"):
             sgl.function(body)
 
