@@ -56,6 +56,14 @@ def test_a_constrained_hole_goes_on_as_long_as_it_can():
             raise AssertionError("it could have gone on")
 
 
+def test_a_real_grammar_is_not_ended_before_the_least_length():
+    for key in range(20):
+        hole = Gen("w", key, Constraint("regex", "[a-c]+"), 12, HOT, until=("c.",), min_tokens=6)
+        result = run(small_engine(), text("z"), hole).results[0]
+        assert len(result.ids) >= 6
+        assert set(result.text) <= set("abc")
+
+
 def test_the_least_length_cannot_be_above_the_most():
     with pytest.raises(StepRefused, match="min_tokens must be from 0 to max_tokens=8, got 9"):
         run(make_engine(), text("z"), gen(min_tokens=9))
