@@ -270,9 +270,9 @@ class LocalEngine(Engine):
             at += row.logits
         if drawn:
             logits = logits if len(drawn) == len(logits) else logits[picked]
-            for row, gen in enumerate(drawn):
+            for place, gen in enumerate(drawn):
                 if gen.shaping is not None:
-                    gen.shaping.apply(logits[row], gen.ids)
+                    gen.shaping.apply(logits[place], gen.ids)
             self._draw(drawn, logits)
 
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:
