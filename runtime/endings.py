@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Endings:
     """`ids`: their total probability is the end outcome. `marks`: those of them that are special
-    tokens which a stop or until text names. `texts`, `patterns`: what is looked for in free text.
+    tokens which a stop or until text of free text names. `texts`, `patterns`: what is looked for in free text.
     `others`: a mask of all ids but those that only end the hole."""
 
     ids: array[int]
@@ -73,7 +73,7 @@ def prepare_gen(gen: Gen, tokenizer: Tokenizer, constraints: Constraints) -> Pre
         grammar,
         Endings(
             array("i", sorted(ends)),
-            marks,
+            {} if constrained else marks,
             () if constrained else tuple(texts),
             () if constrained else tuple(map(stop_pattern, gen.stop_regex)),
             np.packbits(bits, bitorder="little").view(np.uint32),
