@@ -43,7 +43,8 @@ appends = st.builds(
     st.lists(
         st.builds(Piece, st.sampled_from(BITS), st.sampled_from(["user", "user", "template"]))
         | st.just(Piece("<turn>", "special"))
-        | st.just(Piece("<turn>ab", "template")),
+        | st.just(Piece("<turn>ab", "template"))
+        | st.builds(Piece, st.just(""), st.just("ids"), st.sampled_from([(100, 101), (5,), ()])),
         max_size=4,
     ).map(tuple),
 )
