@@ -30,13 +30,12 @@ def most_probable(
     `DrawRequest` describes it: id -> natural log probability, in falling order, ties by id, the
     end outcome after all ids."""
     allowed = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
-    end = -np.inf
-    if len(end_ids):
-        end = log_total(logits[end_ids])
-        allowed[end_ids] = False
+    ends = np.array(end_ids, np.intp)
+    end = log_total(logits[ends])
+    allowed[ends] = False
     if end_rest:
         rest = ~allowed
-        rest[end_ids] = False
+        rest[ends] = False
         end = float(np.logaddexp(end, log_total(logits[rest])))
     values = np.where(allowed, logits, np.float32(-np.inf))
     total = np.logaddexp(log_total(values), end)
