@@ -115,7 +115,7 @@ def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--peer-python", default=os.environ.get("SGLITE_PEER_PYTHON"))
     parser.add_argument("--sglang", type=Path, help="a folder that has sglang/lang")
-    parser.add_argument("--once", nargs=3, metavar=("WHAT", "KIND", "ROWS"), help=hidden())
+    parser.add_argument("--once", nargs=3, metavar=("WHAT", "KIND", "ROWS"))
     args = parser.parse_args()
     if args.once:
         what, kind, count = args.once
@@ -123,10 +123,6 @@ def main() -> None:
         print(json.dumps({"per_s": measured}))
         return
     report(measure(args, args.rounds or (3 if args.quick else 7)), args.json)
-
-
-def hidden() -> str:
-    return "one measurement of ours, as a JSON line"
 
 
 def measure(args: Any, rounds: int) -> list[Row]:
@@ -142,9 +138,9 @@ def measure(args: Any, rounds: int) -> list[Row]:
                     command += ["--sglang", str(args.sglang)]
                 pairs = interleave(ours, lambda command=command: _child(command), rounds)
                 rows.append(compare(name, "programs/s", *pairs, "SGLang's front end"))
-            tasks = interleave(ours, _once("speed", "tasks", count), rounds)
             if kind == "dynamic":
-                rows.append(compare(f"{name}-tasks", "programs/s", *tasks[::-1], "with threads"))
+                sides = interleave(_once("speed", "tasks", count), ours, rounds)
+                rows.append(compare(f"{name}-tasks", "programs/s", *sides, "with threads"))
     for kind in ("static", "tasks"):
         used = [_once("memory", kind, 10_000)() for _ in range(min(rounds, 3))]
         rows.append(
