@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from sglite import clock, ir
 from sglite.errors import CancelledError, DeadlineError, GrammarError, ProgramError
@@ -32,6 +32,7 @@ from sglite.runtime.segment import (
     Step,
     TextDelta,
 )
+from sglite.watching import NOBODY, Watcher
 
 
 class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its bases)
@@ -41,48 +42,6 @@ class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its b
 class RunOverdue(ProgramError, DeadlineError):  # noqa: N818 (caught by its bases)
     """The run was not done within its `timeout`."""
 
-
-class Watcher(Protocol):
-    """Who wants to know how a run goes on. Calls come from any thread and must be quick."""
-
-    def blocked(self) -> None:
-        """The body waits for a value from here on, and its thread with it."""
-
-    def resumed(self) -> None:
-        """The body goes on."""
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        """More text of a hole."""
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        """A hole has its result."""
-
-    def finished(self, run: Run) -> None:
-        """The run has ended; called once."""
-
-
-class Unwatched:
-    """A watcher that looks at nothing."""
-
-    __slots__ = ()
-
-    def blocked(self) -> None:
-        pass
-
-    def resumed(self) -> None:
-        pass
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        pass
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        pass
-
-    def finished(self, run: Run) -> None:
-        pass
-
-
-NOBODY = Unwatched()
 
 current_run: ContextVar[Run | None] = ContextVar("sglite_run", default=None)
 """The run whose body is being executed: those that it starts end with it."""

@@ -14,12 +14,13 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from sglite.errors import ModelError, ProgramError, SgliteError
-from sglite.executor import Run, RunCancelled, Watcher, current_run
+from sglite.executor import Run, RunCancelled, current_run
 from sglite.mailbox import mailbox
 from sglite.model import Model, context_with, current_model
 from sglite.options import Options
 from sglite.places import users_line
 from sglite.state import State
+from sglite.watching import Watcher
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
