@@ -1,4 +1,4 @@
-"""Parts of composed grammars as plain data, and back."""
+"""Parts of composed grammars as plain data, and back, and as a short text for people."""
 
 from __future__ import annotations
 
@@ -69,3 +69,30 @@ def read_part(data: Any) -> Part:
             rules = {name: read_part(inner) for name, inner in said[3].items()}
             return compose.grammar(said[0], said[1], said[2], rules)
     raise ValueError(f"unknown part of a grammar {kind!r}")
+
+
+def show_part(part: Part) -> str:
+    """A part in one line, for people: `("yes" | /no+/) count=/[0-9]/{1,2}`."""
+    match part:
+        case str():
+            return repr(part)
+        case Sequence(parts):
+            return " ".join(map(show_part, parts))
+        case Choice(parts):
+            return f"({' | '.join(map(show_part, parts))})"
+        case Repeat(inner, 0, 1):
+            return f"({show_part(inner)})?"
+        case Repeat(inner, low, high):
+            return f"({show_part(inner)}){{{low},{'' if high is None else high}}}"
+        case Until(marker, name):
+            return f"{name or ''}...{marker!r}"
+        case Regex(pattern):
+            return f"/{pattern}/"
+        case Schema(text):
+            return f"json {text}"
+        case Capture(name, inner):
+            return f"{name}={show_part(inner)}"
+        case Rules(text, start):
+            return f"{text.key[0]} {start}"
+        case _:
+            return "a compiled grammar"

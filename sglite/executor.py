@@ -227,6 +227,8 @@ class Run:
                 self._sleep(slot)
             finally:
                 self._watcher.resumed()
+        if slot.result is None and self.error is not None:
+            raise self.error
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -255,7 +257,7 @@ class Run:
             raise ProgramError("the program has ended; its states take nothing more")
 
     def release(self, sequence: SequenceId) -> None:
-        """Close a sequence as soon as what was submitted to it is done."""
+        """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
             if self._released is None:
                 self._released = set()

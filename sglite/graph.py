@@ -13,12 +13,13 @@ from typing import Any
 
 from sglite import ir, primitives
 from sglite.errors import SgliteError
+from sglite.options import ERROR
 from sglite.passes import PASSES, chosen
 from sglite.plan import Op, op_of
 from sglite.program import Function
 from sglite.record import Record, program_error
 from sglite.state import State
-from sglite.symbol import Symbol
+from sglite.symbol import symbols_in, unwrap
 from sglite.values import Argument, Branch, Leaf, Operand, Reading
 
 _PRIMITIVES: dict[str, Callable[..., ir.Hole]] = {
@@ -163,7 +164,7 @@ def execute(graph: Graph, state: State, arguments: Mapping[str, Any]) -> Any:
         index = earlier.get(value.name, 0) + value.index
         return states[value.branch]._read(value.name, index)
 
-    planned = type(state) is State
+    planned = type(state) is State and state.on_overflow == ERROR
     for (branch, node), op in zip(graph.steps, graph._ops, strict=True):
         try:
             if planned and op is not None:
@@ -188,9 +189,9 @@ def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
         case ir.Late():
             state._add(_call(node, state, leaf), place)
         case ir.RoleOpen(role=role):
-            state._open_turn(role, place)
+            state._open_turn(role, place, verbatim=node.text if node.verbatim else None)
         case ir.RoleClose():
-            state._close_turn(place)
+            state._close_turn(place, node.text if node.verbatim else None)
         case ir.Fork():
             states.extend(state._fork(node.branches, node.names, place))
         case ir.Join():
@@ -205,12 +206,8 @@ def _step(states: list[State], state: State, node: ir.Node, leaf: Leaf) -> None:
 
 def _call(node: ir.Late, state: State, leaf: Leaf) -> ir.Expression:
     arguments = {name: state._compute(operand, leaf) for name, operand in node.arguments}
-    if any(isinstance(value, Symbol) for value in arguments.values()):
-        return ir.Late(
-            node.primitive,
-            node.name,
-            tuple((n, v.value if isinstance(v, Symbol) else v) for n, v in arguments.items()),
-        )
+    if symbols_in(arguments):
+        return ir.Late(node.primitive, node.name, tuple(unwrap(arguments).items()))
     return _PRIMITIVES[node.primitive](**arguments)
 
 

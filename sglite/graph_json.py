@@ -4,7 +4,7 @@
      "passes": [NAME],
      "nodes": [{"node": "Gen", "branch": 0, "place": [FILE, LINE], ...fields that say something}]}
 
-An operand is a JSON scalar, or an object of one key that says what it is. A type is written as its
+OPERAND: see `operand_json`. A type is written as its
 schema or pattern and its name: what a loaded graph makes of such a value is said by `from_json`.
 """
 
@@ -12,20 +12,30 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from sglite import ir, values
 from sglite.grammars import plain_part, read_part
 from sglite.graph import Graph
+from sglite.operand_json import (
+    SCALARS,
+    Types,
+    plain_captures,
+    plain_operand,
+    read_captures,
+    read_operand,
+    read_parser,
+)
 from sglite.options import Options
 from sglite.passes import chosen
 from sglite.runtime.segment import Constraint
-from sglite.types import parser_name, parser_of, value_type
-from sglite.values import STR_METHODS
+from sglite.types import parser_name
 
 VERSION = 1
+
+MAX_BRANCHES = 100_000
+"""Of a graph that is read from a text."""
 
 _NODES: dict[str, type[ir.Node]] = {
     kind.__name__: kind
@@ -50,7 +60,6 @@ _KINDS = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.KEYWORD_ONLY,
 )
-_SCALARS = (str, int, float, bool, type(None))
 _CONSTRAINTS = ("json_schema", "regex", "grammar", "parts")
 
 
@@ -65,13 +74,13 @@ def plain(graph: Graph) -> dict[str, Any]:
         "version": VERSION,
         "name": graph.__name__,
         "parameters": [_parameter(p) for p in graph.parameters],
-        "returned": _operand(graph.returned),
+        "returned": plain_operand(graph.returned),
         "passes": list(graph.passes),
         "nodes": [_node(branch, node) for branch, node in graph.steps],
     }
 
 
-def load(text: str, types: Mapping[str, Any]) -> Graph:
+def load(text: str, types: Types) -> Graph:
     """`Graph.from_json`."""
     try:
         data = json.loads(text)
@@ -80,7 +89,7 @@ def load(text: str, types: Mapping[str, Any]) -> Graph:
     return from_plain(data, types)
 
 
-def from_plain(data: Any, types: Mapping[str, Any]) -> Graph:
+def from_plain(data: Any, types: Types) -> Graph:
     """The graph of plain data. Raises ValueError for data that is none."""
     if not isinstance(data, dict) or "nodes" not in data:
         raise ValueError("the text is not a graph: it has no nodes")
@@ -91,8 +100,8 @@ def from_plain(data: Any, types: Mapping[str, Any]) -> Graph:
         )
     at = "the head"
     try:
-        parameters = [_read_parameter(p) for p in data.get("parameters", [])]
-        returned = _read_operand(data.get("returned"))
+        parameters = [_read_parameter(p, types) for p in data.get("parameters", [])]
+        returned = read_operand(data.get("returned"), types)
         steps = []
         for number, entry in enumerate(data["nodes"]):
             at = f"node {number}"
@@ -118,7 +127,9 @@ def _node(branch: int, node: ir.Node) -> dict[str, Any]:
             if value is not None:
                 entry["place"] = list(value)
         elif each.name == "tools":
-            continue  # functions; what they let the model write is in the constraint
+            if value is not None and node.constraint is None:  # type: ignore[attr-defined]
+                raise ValueError(f"{node.describe()} cannot be written as JSON: it has tools")
+            # What a run recorded has the constraint that they came to.
         elif value != each.default:
             try:
                 entry[each.name] = _field(node, each.name, value)
@@ -138,21 +149,21 @@ def _field(node: ir.Node, name: str, value: Any) -> Any:
         source = value.source if isinstance(value.source, str) else plain_part(value.source)
         return {"kind": value.kind, "source": source, "options": [list(o) for o in value.options]}
     if name == "captures":
-        return [[c.name, parser_name(c.parse, c.origin), c.many, c.origin] for c in value]
+        return plain_captures(value)
     if name == "arguments":
-        return [[key, _operand(operand)] for key, operand in value]
-    return _operand(value) if isinstance(value, values.Value) else _data(value)
+        return [[key, plain_operand(operand)] for key, operand in value]
+    return plain_operand(value) if isinstance(value, values.Value) else _data(value)
 
 
 def _data(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_data(part) for part in value]
-    if not isinstance(value, _SCALARS):
+    if not isinstance(value, SCALARS):
         raise TypeError(f"{value!r} has no form in JSON")
     return value
 
 
-def _read_node(entry: dict[str, Any], types: Mapping[str, Any]) -> ir.Step:
+def _read_node(entry: dict[str, Any], types: Types) -> ir.Step:
     kind = _NODES.get(entry["node"])
     if kind is None:
         raise ValueError(f"unknown node {entry['node']!r}; known: {', '.join(_NODES)}")
@@ -173,7 +184,7 @@ def _read_node(entry: dict[str, Any], types: Mapping[str, Any]) -> ir.Step:
     return ir.Step(int(entry.get("branch", 0)), kind(**said))
 
 
-def _read_field(name: str, value: Any, entry: dict[str, Any], types: Mapping[str, Any]) -> Any:
+def _read_field(name: str, value: Any, entry: dict[str, Any], types: Types) -> Any:
     if name == "options":
         return Options(**value)
     if name == "constraint":
@@ -183,22 +194,16 @@ def _read_field(name: str, value: Any, entry: dict[str, Any], types: Mapping[str
         source = read_part(value["source"]) if parts else value["source"]
         return Constraint(value["kind"], source, _tuples(value.get("options", [])))
     if name == "parse":
-        return _parser(value, entry.get("origin"), types)
+        return read_parser(value, entry.get("origin"), types)
     if name == "captures":
-        return tuple(
-            ir.Captured(_text(n), _parser(p, o, types), bool(many), o) for n, p, many, o in value
-        )
+        return read_captures(value, types)
+    if name == "think":
+        return ir.Thought(*value)
     if name == "value":
-        return _read_operand(value)
+        return read_operand(value, types)
     if name == "arguments":
-        return tuple((_text(key), _read_operand(operand)) for key, operand in value)
+        return tuple((_text(key), read_operand(operand, types)) for key, operand in value)
     return _tuples(value)
-
-
-def _parser(value: Any, origin: Any, types: Mapping[str, Any]) -> Any:
-    if origin is not None and origin in types:
-        return value_type(types[origin]).parse
-    return parser_of(value)
 
 
 def _tuples(value: Any) -> Any:
@@ -211,43 +216,6 @@ def _text(value: Any) -> str:
     return value
 
 
-# ---- operands
-
-
-def _operand(operand: Any) -> Any:
-    if isinstance(operand, _SCALARS):
-        return operand
-    if isinstance(operand, list | tuple):
-        return {type(operand).__name__: [_operand(part) for part in operand]}
-    if isinstance(operand, dict):
-        return {"dict": [[_operand(key), _operand(part)] for key, part in operand.items()]}
-    if isinstance(operand, slice):
-        return {"slice": [_operand(p) for p in (operand.start, operand.stop, operand.step)]}
-    if isinstance(operand, values.Value):
-        said = [getattr(operand, f.name) for f in fields(operand)]  # type: ignore[arg-type]
-        return {type(operand).__name__: [_operand(part) for part in said]}
-    raise TypeError(f"{operand!r} has no form in JSON; pass it when the graph runs")
-
-
-def _read_operand(data: Any) -> Any:
-    if isinstance(data, _SCALARS):
-        return data
-    ((kind, parts),) = data.items()
-    if kind == "dict":
-        return {_read_operand(key): _read_operand(part) for key, part in parts}
-    read = [_read_operand(part) for part in parts]
-    containers = {"list": list, "tuple": tuple}
-    if kind in containers:
-        return containers[kind](read)
-    if kind == "slice":
-        return slice(*read)
-    known = {c.__name__: c for c in values.Value.__subclasses__()}
-    value = known[kind](*read)
-    if isinstance(value, values.Method) and value.name not in STR_METHODS:
-        raise ValueError(f"unknown method of a text {value.name!r}")
-    return value
-
-
 # ---- parameters, and the whole
 
 
@@ -255,15 +223,17 @@ def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
     said: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name}
     if parameter.default is not parameter.empty:
         try:
-            said["default"] = _operand(parameter.default)
+            said["default"] = plain_operand(parameter.default)
         except TypeError as error:
             raise ValueError(f"the default of {parameter.name!r}: {error}") from error
     return said
 
 
-def _read_parameter(said: dict[str, Any]) -> inspect.Parameter:
+def _read_parameter(said: dict[str, Any], types: Types) -> inspect.Parameter:
     kinds = {kind.name: kind for kind in _KINDS}
-    default = _read_operand(said["default"]) if "default" in said else inspect.Parameter.empty
+    default: Any = inspect.Parameter.empty
+    if "default" in said:
+        default = read_operand(said["default"], types)
     return inspect.Parameter(said["name"], kinds[said["kind"]], default=default)
 
 
@@ -271,6 +241,7 @@ def _check(steps: list[ir.Step], arguments: set[str], returned: Any) -> None:
     """Every branch was forked before it is used, every turn opened before it is closed, and every
     argument is there."""
     branches = 1
+    turns: dict[int, bool] = {}  # branch -> whether its turn is open
 
     def leaf(value: values.Argument | values.Reading | values.Branch) -> None:
         if isinstance(value, values.Argument):
@@ -293,7 +264,16 @@ def _check(steps: list[ir.Step], arguments: set[str], returned: Any) -> None:
                 or (node.names and len({*node.names}) != node.branches)
             ):
                 raise ValueError(f"{node.describe()} does not number its branches in order")
+            numbers = range(branches, branches + min(node.branches, MAX_BRANCHES))
+            turns.update(dict.fromkeys(numbers, turns.get(branch, False)))
             branches += node.branches
+            if branches > MAX_BRANCHES:
+                raise ValueError(f"the graph has more than {MAX_BRANCHES} branches")
+        elif isinstance(node, ir.RoleOpen | ir.RoleClose):
+            closes = isinstance(node, ir.RoleClose)
+            if closes != turns.get(branch, False):
+                raise ValueError(f"{node.describe()} comes after another one of its kind")
+            turns[branch] = not closes
         elif isinstance(node, ir.Insert):
             values.substitute(node.value, leaf)
         elif isinstance(node, ir.Late):

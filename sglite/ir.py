@@ -259,10 +259,12 @@ Hole = Gen | Select
 
 @dataclass(frozen=True, slots=True)
 class RoleOpen(Node):
-    """The start of a turn. `text`: what the template of the model wrote there, once it has run."""
+    """The start of a turn. `text`: what the template of the model wrote there, once it has run;
+    `verbatim`: it holds for other runs too, since tools had a part in it."""
 
     role: str
     text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"{self.role}()"
@@ -270,10 +272,11 @@ class RoleOpen(Node):
 
 @dataclass(frozen=True, slots=True)
 class RoleClose(Node):
-    """The end of a turn. `text`: as for its start."""
+    """The end of a turn. `text` and `verbatim`: as for its start."""
 
     role: str
     text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"end of {self.role}()"
@@ -335,7 +338,12 @@ def details(node: Node) -> str:
     if isinstance(node, Gen) and node.constraint is not None:
         if node.tools is not None:
             return f": tools {short(', '.join(tool.name for tool in node.tools.tools))}"
-        return f": {node.constraint.kind} {short(str(node.constraint.source))}"
+        source = node.constraint.source
+        if node.constraint.kind == "parts":
+            from sglite.grammars import show_part  # native, and seldom needed here
+
+            return f": parts {short(show_part(source), quoted=False)}"
+        return f": {node.constraint.kind} {short(str(source))}"
     if isinstance(node, Select):
         return f": {short(', '.join(node.choices))}"
     if isinstance(node, Late):
@@ -357,6 +365,7 @@ def check_text(what: str, text: str) -> None:
         ) from None
 
 
-def short(text: str) -> str:
+def short(text: str, *, quoted: bool = True) -> str:
     """The beginning of a text, in quotes."""
-    return repr(text if len(text) <= 48 else f"{text[:45]}...")
+    cut = text if len(text) <= 48 else f"{text[:45]}..."
+    return repr(cut) if quoted else cut

@@ -7,6 +7,7 @@ know the inside of a state for that. Symbolic states are left to `State._add`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -30,7 +31,7 @@ def op_of(node: ir.Node) -> Op | None:
             return lambda state, leaf: _text(state, node, text)
         case ir.Insert():
             return _insert(node)
-        case ir.Gen(samples=None, think=None) | ir.Select():
+        case ir.Gen(samples=None, think=None, tools=None) | ir.Select():
             return _hole(node)
     return None
 
@@ -92,14 +93,15 @@ class _Lowered:
         names = [field.name for field in fields(step)]
         assert names[0] == "name"
         at = names.index("key")
-        self._options, self._engine = run.options, run.engine
+        self._options = run.options
+        self._engine = weakref.ref(run.engine)  # a graph outlives its models
         self._kind: Callable[..., Gen | Select] = type(step)
         self._before: list[Any] = [getattr(step, name) for name in names[1:at]]
         self._after: list[Any] = [getattr(step, name) for name in names[at + 1 :]]
 
     def fits(self, run: Run) -> bool:
         """Whether the run has the same options and the same model."""
-        return self._options is run.options and self._engine is run.engine
+        return self._options is run.options and self._engine() is run.engine
 
     def step(self, name: str, key: int) -> Gen | Select:
         return self._kind(name, *self._before, key, *self._after)

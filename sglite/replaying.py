@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ from sglite.runtime.segment import (
 
 if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
-    from sglite.tools import Tool
 
 VERSION = 1
 
@@ -117,7 +116,7 @@ def replay(
         row.difference = _difference(row, data["holes"])
         return row
     with _RecordedModel(data["model"]["name"], graph, results, ids) as recorded:
-        launch = Launch(graph, recorded, options)
+        launch = Launch(graph, recorded, replace(options, on_overflow=None))
         run = launch.start(data["row"])
         launch.execute(run, (), {})
         run.join()
@@ -142,7 +141,8 @@ def _read(trace: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(options: Options) -> dict[str, Any]:
-    return {f.name: v for f in fields(options) if (v := getattr(options, f.name)) is not None}
+    said = {f.name: getattr(options, f.name) for f in fields(options)}
+    return {name: value for name, value in said.items() if isinstance(value, str | int | float)}
 
 
 def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPath, int]]:
@@ -151,7 +151,8 @@ def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPa
         if isinstance(part, Slot):
             every = record.variables[part.name]
             occurrence = next(i for i, variable in enumerate(every) if variable is part)
-            key = hole_key(seed, row, record.path, part.name, occurrence)
+            own = part.node.options.seed
+            key = hole_key(seed if own is None else own, row, record.path, part.name, occurrence)
             yield part, record.path, key
     for fork in record.forks:
         for branch in fork:
@@ -219,7 +220,7 @@ class _RecordedTemplate:
             elif isinstance(node, ir.RoleClose):
                 self._closings[roles[branch]] = node.text
 
-    def fragments(self, roles: Sequence[str], tools: tuple[Tool, ...] = ()) -> Fragments:
+    def fragments(self, roles: Sequence[str], tools: Sequence[Any] = ()) -> Fragments:
         key = tuple(roles)
         return Fragments(self._openings.get(key, ""), self._closings.get(key, ""))
 

@@ -12,6 +12,7 @@ import ast
 import inspect
 import linecache
 import tokenize
+import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
@@ -72,7 +73,9 @@ def _changed(code: CodeType) -> CodeType | None:
     module = ast.fix_missing_locations(ast.Module([outer], []))
     flags = code.co_flags & _FUTURE_FLAGS
     try:
-        whole = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError):  # a `super()` or a `nonlocal` that this form does not take
         return None
     found = _inner(_inner(whole, "outer"), inner.name)
@@ -94,7 +97,9 @@ def _find(code: CodeType) -> Any:
 
 def _parsed(text: str) -> ast.AST | None:
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were given when the file was imported
+            return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
 

@@ -386,10 +386,20 @@ class State:
         finally:
             self._close_turn(place)
 
-    def _open_turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> None:
+    def _open_turn(
+        self,
+        role: str,
+        place: ir.Place,
+        tools: tuple[Tool, ...] = (),
+        verbatim: str | None = None,
+    ) -> None:
+        """`verbatim`: what stands there instead of the template's text."""
         record = self._record
         opening = ir.RoleOpen(role, place=place)
         self._end_parents_turn(opening, place)
+        if verbatim is not None:
+            self._begin_turn(role, verbatim, place, verbatim=True)
+            return
         roles = record.roles()
         if tools and roles:
             raise program_error(
@@ -402,10 +412,7 @@ class State:
             fragments = self._template().fragments([*roles, role], self._tools)
         except ModelError as error:
             raise program_error(str(error), opening) from error
-        record.note(ir.RoleOpen(role, fragments.opening, place=place))
-        begin = record.position
-        self._template_text(fragments.opening)
-        record.open_turn(role, begin)
+        self._begin_turn(role, fragments.opening, place, verbatim=bool(self._tools))
 
     def _end_parents_turn(self, opening: ir.RoleOpen, place: ir.Place) -> None:
         """A turn begins: that of a parent ends here, and one of this branch must be over."""
@@ -418,11 +425,22 @@ class State:
                 f"{opening.describe()} inside of {open_role}(); close that turn first", opening
             )
 
-    def _close_turn(self, place: ir.Place) -> None:
+    def _begin_turn(self, role: str, text: str, place: ir.Place, *, verbatim: bool) -> None:
+        """A turn that begins with this text of the template."""
+        record = self._record
+        record.note(ir.RoleOpen(role, text, verbatim, place=place))
+        begin = record.position
+        self._template_text(text)
+        record.open_turn(role, begin)
+
+    def _close_turn(self, place: ir.Place, verbatim: str | None = None) -> None:
         record = self._record
         self._in_parents_turn = False
-        closing = self._template().fragments(record.roles(), self._tools).closing
-        record.note(ir.RoleClose(record.turns[-1].role, closing, place=place))
+        closing = verbatim
+        if closing is None:
+            closing = self._template().fragments(record.roles(), self._tools).closing
+        exact = verbatim is not None or bool(self._tools)
+        record.note(ir.RoleClose(record.turns[-1].role, closing, exact, place=place))
         record.close_turn()
         self._template_text(closing)
 

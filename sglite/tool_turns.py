@@ -52,17 +52,12 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     except ModelError as error:
         raise program_error(str(error), opening_node) from error
     for result, (opening, closing) in zip(results, around, strict=True):
-        record.note(ir.RoleOpen("tool", opening, place=place))
-        begin = record.position
-        state._template_text(opening)
-        record.open_turn("tool", begin)
+        state._begin_turn("tool", opening, place, verbatim=True)
         record.turns[-1].answers = True
         is_quoted = opening.endswith('"') and closing.startswith('"')
         text = json.dumps(result.text, ensure_ascii=False)[1:-1] if is_quoted else result.text
         state._add(text, place)
-        record.note(ir.RoleClose("tool", closing, place=place))
-        record.close_turn()
-        state._template_text(closing)
+        state._close_turn(place, closing)
 
 
 def run(state: State, calls: Sequence[ToolCall], place: ir.Place) -> list[ToolResult]:

@@ -8,53 +8,42 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from sglite import ir, primitives
-from sglite.chat import Fragments
 from sglite.errors import GraphBreak
-from sglite.options import Options
 from sglite.places import users_line
-from sglite.record import Record, Slot
 from sglite.rewrite import rewritten
 from sglite.state import State
 from sglite.suggestions import did_you_mean
 from sglite.symbol import Symbol, graph_break, symbols_in, text_of, unwrap
+from sglite.trace_state import NO_TEMPLATE, Recording, TraceState
 from sglite.values import (
     Argument,
     Branch,
-    Leaf,
     Method,
     Operand,
-    Reading,
     Value,
     over,
-    substitute,
 )
 
 if TYPE_CHECKING:
     from sglite.program import Function
-    from sglite.tools import Tool
 
 _PACKAGE = __name__.partition(".")[0]
 _CONSTANTS = (str, int, float, bool, type(None))
 
 
+@dataclass(frozen=True, slots=True)
 class Traced:
     """What a trace leaves: steps, the parameters that are still open, and what is returned."""
 
-    def __init__(
-        self,
-        steps: tuple[ir.Step, ...],
-        parameters: tuple[inspect.Parameter, ...],
-        returned: Operand,
-    ) -> None:
-        self.steps = steps
-        self.parameters = parameters
-        self.returned = returned
+    steps: tuple[ir.Step, ...]
+    parameters: tuple[inspect.Parameter, ...]
+    returned: Operand
 
 
 def trace(program: Function, constants: dict[str, Any]) -> Traced:
@@ -62,13 +51,18 @@ def trace(program: Function, constants: dict[str, Any]) -> Traced:
 
     Raises GraphBreak for what a graph cannot say, TypeError for constants that are no arguments.
     """
-    tracer = _Tracer(program.__name__)
+    tracer = Tracer(program.__name__)
     if inspect.iscoroutinefunction(program.body):
-        raise GraphBreak(f"{program.__name__}() is async; compile() takes a plain def")
+        code = program.body.__code__
+        raise GraphBreak(
+            f"{program.__name__}() is async; compile() takes a plain def",
+            filename=code.co_filename,
+            line=code.co_firstlineno,
+        )
     parameters = list(program._signature.parameters.values())[1:]
     args, kwargs = tracer.arguments(parameters, dict(constants))
-    run = _Recording()
-    state = _TraceState(run, lambda: _NO_TEMPLATE)  # type: ignore[arg-type, return-value]
+    run = Recording()
+    state = TraceState(run, lambda: NO_TEMPLATE)  # type: ignore[arg-type, return-value]
     state._tracer = tracer
     try:
         returned = tracer.seen(program.body)(state, *args, **kwargs)
@@ -90,7 +84,7 @@ def trace(program: Function, constants: dict[str, Any]) -> Traced:
     return Traced(tuple(run.record.log.steps), open_, operand)
 
 
-class _Tracer:
+class Tracer:
     """One trace: the hooks of the code that it runs, and how it ended."""
 
     def __init__(self, name: str) -> None:
@@ -290,118 +284,3 @@ _WITH_ARGUMENTS = ("join", "replace", "removeprefix", "removesuffix", "strip", "
 
 def _is_ours(function: FunctionType) -> bool:
     return str(function.__globals__.get("__name__", "")).partition(".")[0] == _PACKAGE
-
-
-class _Recording:
-    """A run that only records."""
-
-    def __init__(self) -> None:
-        self.record = Record()
-        self.options = Options()
-        self.seed = 0
-        self.row = 0
-
-    def check(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        raise graph_break(f"a compiled program cannot ask its run for {name!r}")
-
-
-class _NoTemplate:
-    def fragments(self, roles: Sequence[str], tools: tuple[Tool, ...] = ()) -> Fragments:
-        return Fragments("", "")
-
-
-_NO_TEMPLATE = _NoTemplate()
-
-
-class _TraceState(State):
-    """A state that records symbols, and hands nothing over."""
-
-    __slots__ = ("_tracer",)
-
-    _tracer: _Tracer
-
-    def __getitem__(self, name: str) -> Any:
-        self._awaited(name)
-        index = len(self._record.variables[name]) - 1
-        return self._tracer.symbol(Reading(self._record.number, name, index))
-
-    def text(self) -> str:
-        raise self._refused("text()")
-
-    def messages(self) -> list[dict[str, str]]:
-        raise self._refused("messages()")
-
-    def meta(self, name: str) -> Any:
-        raise self._refused("meta()")
-
-    def _refused(self, what: str) -> GraphBreak:
-        return self._tracer.refuse(
-            f"a compiled program cannot read {what}; read a variable with s[name], or run the "
-            "program without compiling it"
-        )
-
-    def _flush(self, *, text_too: bool = False) -> None:
-        pass
-
-    def _awaited(self, name: str, index: int = -1) -> Any:
-        for symbol in symbols_in(name):
-            symbol.refuse("the name of a variable")
-        variables = self._record.variables.get(name)
-        return super()._awaited(name) if variables is None else variables[index]
-
-    def _read(self, name: str, index: int) -> Any:
-        return self._tracer.symbol(Reading(self._record.number, name, index))
-
-    def _compute(self, operand: Operand, leaf: Leaf) -> Any:
-        return self._tracer.lift(substitute(operand, lambda value: unwrap(leaf(value))))
-
-    def _branch(self, fork: int, number: int, sequence: int | None) -> State:
-        branch = super()._branch(fork, number, sequence)
-        assert isinstance(branch, _TraceState)
-        branch._tracer = self._tracer
-        return branch
-
-    def _add(self, content: object, place: ir.Place) -> None:
-        if isinstance(content, Symbol):
-            self._record.note(ir.Insert(content.value, place=place))
-        elif isinstance(content, ir.Late):
-            self._add_hole(content.at(place), place)
-        else:
-            super()._add(content, place)
-
-    def _add_hole(self, node: Any, place: ir.Place) -> None:
-        if getattr(node, "tools", None) is not None:
-            raise _no_tools(place)
-        for name in getattr(node, "__dataclass_fields__", ()):
-            for symbol in symbols_in(getattr(node, name)):
-                symbol.refuse(f"the {name} of a hole in code without a source")
-        name = node.name or self._unnamed_hole()
-        slot = Slot(node, name)
-        self._record.variables.setdefault(name, []).append(slot)
-        self._record.take(slot)
-        self._record.note(node)
-
-    def _open_turn(self, role: str, place: ir.Place, tools: tuple[Tool, ...] = ()) -> None:
-        if tools:
-            raise _no_tools(place)
-        for symbol in symbols_in(role):
-            symbol.refuse("the role of a turn")
-        super()._open_turn(role, place)
-
-    def _release(self) -> None:
-        self._record.note(ir.Release())
-
-    def _invoke(self, call: ir.Invoke, place: ir.Place) -> Any:
-        body = self._tracer.seen(call.body)
-        return super()._invoke(ir.Invoke(call.name, body, call.args, call.kwargs), place)
-
-
-def _no_tools(place: ir.Place) -> GraphBreak:
-    return GraphBreak(
-        "tools are functions, which no graph holds; run the program as it is",
-        filename=place.filename,
-        line=place.line,
-    )

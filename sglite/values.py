@@ -7,6 +7,7 @@ the source of the program. Knows nothing of states and programs.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -21,6 +22,10 @@ STR_METHODS = frozenset({
 # fmt: on
 """What a text may be asked for that is not known yet. They depend on the text alone."""
 
+MAX_LENGTH = 100_000_000
+"""Characters that one operation may make; a graph of a few lines could double a text many times."""
+
+_LONG_NUMBER = re.compile("[0-9]{7}")
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
 
 
@@ -123,9 +128,13 @@ def _format(
     convert: Callable[[Any], str] | None,
     spec: Callable[[Leaf], Any],
 ) -> Callable[[Leaf], Any]:
-    if convert is None:
-        return lambda leaf: format(of(leaf), spec(leaf))
-    return lambda leaf: format(convert(of(leaf)), spec(leaf))
+    def call(leaf: Leaf) -> str:
+        value, said = of(leaf), spec(leaf)
+        if said and _LONG_NUMBER.search(said):
+            raise ValueError(f"the format {said!r} makes a text that is too long")
+        return _not_too_long(format(value if convert is None else convert(value), said))
+
+    return call
 
 
 def _method(
@@ -139,9 +148,19 @@ def _method(
         text = of(leaf)
         if not isinstance(text, str):  # what an argument of another class does is not known
             raise TypeError(f"{describe(whole.of)}.{name}() is for texts, got {text!r}")
-        return method(text, *(arg(leaf) for arg in args))
+        given = [arg(leaf) for arg in args]
+        sizes = (each if isinstance(each, int) else len(each) for each in given if each)
+        if (len(text) + 1) * max(sizes, default=1) > MAX_LENGTH:
+            raise ValueError(f"{describe(whole.of)}.{name}() makes a text that is too long")
+        return method(text, *given)
 
     return call
+
+
+def _not_too_long(text: str) -> str:
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"the text of {len(text)} characters is longer than {MAX_LENGTH}")
+    return text
 
 
 def substitute(operand: Operand, leaf: Leaf) -> Operand:

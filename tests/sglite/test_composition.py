@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorder import MakeScripted
 
@@ -32,6 +32,7 @@ class Point:
     y: int
 
 
+@settings(deadline=None)
 @given(st.text("yno ,", max_size=9))
 def test_patterns_take_what_regular_expressions_take(text: str) -> None:
     pairs = {

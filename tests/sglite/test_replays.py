@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from recorder import MakeScripted, Scripted
+from tool_templates import HERMES, LLAMA3, MISTRAL
 
 import sglite as sgl
+from sglite import tool_formats
+from sglite.tool_formats import format_of, write_calls
 
 
 @sgl.function
@@ -92,3 +95,37 @@ def test_a_row_that_failed_comes_back_with_its_error(scripted: MakeScripted) -> 
 def test_what_is_no_trace(text: str) -> None:
     with pytest.raises(ValueError, match="not a trace"):
         sgl.replay(text)
+
+
+@sgl.tool
+def add(a: int, b: int) -> int:
+    """Adds."""
+    return a + b
+
+
+@pytest.mark.parametrize("template", [None, HERMES, LLAMA3, MISTRAL])
+def test_a_conversation_with_tools_is_run_again(template: str | None) -> None:
+    @sgl.function
+    def agent(s: sgl.State, question: str) -> Any:
+        s += sgl.user(question, tools=[add])
+        return s.use_tools("answer")
+
+    form = tool_formats.HERMES if template is None else format_of(template)
+    assert form is not None
+    call = sgl.ToolCall("add", {"a": 1, "b": 2}, "123456789", tool=add)
+    script = {"answer": [write_calls([call], form), "It is 3."]}
+    options = {} if template is None else {"chat_template": template}
+    with Scripted(script, **options) as model:
+        row = agent.run("1 + 2?", model=model)
+    assert row.returned == "It is 3."
+    trace = row.trace()
+    again = sgl.replay(trace)
+    assert (again.text(), again.ids) == (row.text(), row.ids)
+    assert again.messages() == row.messages()
+    texts = [meta.text for meta in row.metas("answer")]
+    with Scripted({"answer": texts}, **options) as model:
+        repeated = sgl.replay(trace, model)
+    assert repeated.difference is None
+    assert repeated.ids == row.ids
+    with pytest.raises(sgl.GraphBreak, match="tools a model is told of"):
+        agent.compile()
