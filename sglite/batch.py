@@ -48,7 +48,7 @@ def check_settings(rows: object, errors: str, order: str, window: int) -> None:
 
 def run_all(launch: Launch, rows: Iterable[Row], window: int) -> list[Result]:
     """Every row, in order; the caller's thread works on them."""
-    batch = _Batch(launch, iter(rows), window, None)
+    batch = _Batch(launch, iter(rows), window, None, all_at_once=True)
     try:
         batch.work()
         runs = batch.join()
@@ -62,7 +62,7 @@ def run_as_completed(
     launch: Launch, rows: Iterable[Row], window: int, bar: Bar, journal: Journal | None
 ) -> Iterator[Result]:
     """Every row when it is done; a thread of its own works on them, as far as `window` allows."""
-    batch = _Batch(launch, iter(rows), window, journal)
+    batch = _Batch(launch, iter(rows), window, journal, all_at_once=False)
     with bar, journal or bar:
         try:
             threading.Thread(target=batch.work_alone, name="sglite-batch", daemon=True).start()
@@ -125,7 +125,13 @@ class _Batch:
     """Rows that are under way, and done but not taken: together at most `window`."""
 
     def __init__(
-        self, launch: Launch, rows: Iterator[Row], window: int, journal: Journal | None
+        self,
+        launch: Launch,
+        rows: Iterator[Row],
+        window: int,
+        journal: Journal | None,
+        *,
+        all_at_once: bool,
     ) -> None:
         self._launch = launch
         self._rows = rows
@@ -134,11 +140,15 @@ class _Batch:
         self._watcher = _Watcher(self)
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
-        self._taken = True  # rows that are done make room at once
+        self._all_at_once = all_at_once  # rows that are done make room before they are taken
         self._count = 0
         self._open = 0
         self._reading_rows = threading.Lock()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._room = threading.Condition(self._lock)  # for more rows
+        self._ready = threading.Condition(self._lock)  # rows that are done
+        # Once the window was full it takes some room to go on, not a switch of threads per row.
+        self._enough_room = window - max(1, window // 4)
         self._workers = 1  # threads that go on with rows, not those that wait for a value
         self._exhausted = False
         self._failure: BaseException | None = None
@@ -162,22 +172,21 @@ class _Batch:
 
     def join(self) -> list[Run]:
         """The runs, when every row is done. Raises what the iterator of rows raised."""
-        with self._changed:
+        with self._lock:
             while self._live or not self._exhausted:
-                self._changed.wait()
+                self._ready.wait()
         if self._failure is not None:
             raise self._failure
-        return list(self._done)  # type: ignore[arg-type]
+        done, self._done = self._done, deque()
+        return list(done)  # type: ignore[arg-type]
 
     def take(self) -> Run | Result | None:
         """The next row that is done; None when all are taken. Raises like `join`."""
-        with self._changed:
-            self._taken = False
+        with self._lock:
             while not self._done and (self._live or not self._exhausted):
-                self._changed.wait()
+                self._ready.wait()
             if self._done:
-                self._open -= 1
-                self._changed.notify_all()
+                self._make_room()
                 return self._done.popleft()
         if self._failure is not None:
             raise self._failure
@@ -192,9 +201,10 @@ class _Batch:
     def _next(self) -> tuple[Run, Row] | None:
         with self._reading_rows:  # the user's iterator may take its time
             while True:
-                with self._changed:
-                    while self._open >= self._window and not self._exhausted:
-                        self._changed.wait()
+                with self._lock:
+                    if self._open >= self._window:
+                        while self._open > self._enough_room and not self._exhausted:
+                            self._room.wait()
                     if self._exhausted:
                         return None
                 try:
@@ -206,49 +216,57 @@ class _Batch:
                 except BaseException as error:
                     self._stop(error)
                     return None
-                with self._changed:
+                with self._lock:
                     index = self._count
                     self._count += 1
                     self._open += 1
                     if past:
                         self._done.append(past)
-                        self._changed.notify_all()
+                        self._ready.notify_all()
                         continue
                     run = self._live[index] = self._launch.start(index, self._watcher)
                     return run, arguments
 
     def _stop(self, failure: BaseException | None) -> None:
         """Take no more rows."""
-        with self._changed:
+        with self._lock:
             self._exhausted = True
             self._failure = self._failure or failure
-            self._changed.notify_all()
+            self._room.notify_all()
+            self._ready.notify_all()
 
     def blocked(self) -> None:
         """A body waits. If nobody goes on with the rows, let a worker do it."""
-        with self._changed:
+        with self._lock:
             self._workers -= 1
             if self._workers or self._exhausted:
                 return
             self._workers += 1
         if not workers.offer(self._help):
-            with self._changed:
+            with self._lock:
                 self._workers -= 1
 
     def resumed(self) -> None:
-        with self._changed:
+        with self._lock:
             self._workers += 1
 
     def row_finished(self, run: Run) -> None:
-        with self._changed:
+        with self._lock:
             del self._live[run.row]
             self._done.append(run)
-            self._open -= self._taken
-            self._changed.notify_all()
+            if self._all_at_once:
+                self._make_room()
+            if not self._all_at_once or not self._live:
+                self._ready.notify_all()
+
+    def _make_room(self) -> None:
+        self._open -= 1
+        if self._open <= self._enough_room:
+            self._room.notify_all()
 
     def _help(self) -> None:
         self.work_alone()
-        with self._changed:
+        with self._lock:
             self._workers -= 1
 
 

@@ -149,10 +149,10 @@ class Run:
         self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
         self._awaited: set[Slot] | None = None
         self._sequences: list[SequenceId] = []
-        self._children: set[Run] | None = None
-        self._end_early: Callable[[], None] | None = None
         self._busy: dict[SequenceId, int] = {}  # segments under way
         self._released: set[SequenceId] | None = None
+        self._children: set[Run] | None = None
+        self._end_early: Callable[[], None] | None = None
         self._outstanding = 0
         self._body_over = False
         self._ending = False
@@ -257,12 +257,11 @@ class Run:
             raise ProgramError("the program has ended; its states take nothing more")
 
     def release(self, sequence: SequenceId) -> None:
-        """Close a sequence, to which nothing will be added, as soon as its work is done."""
+        """Close a sequence as soon as what was submitted to it is done."""
         with self._lock:
-            if self._released is None:
-                self._released = set()
+            self._released = self._released or set()
             self._released.add(sequence)
-        self._close_idle(sequence)
+        self._close_released(sequence)
 
     # ---- called by the owner of the run
 
@@ -398,7 +397,7 @@ class Run:
                 if not path:
                     self.ids = event.ids
             if self._released is not None:
-                self._close_idle(sequence)
+                self._close_released(sequence)
             if self._body_over:
                 self._settle()
         elif not isinstance(event, TextDelta):
@@ -407,8 +406,7 @@ class Run:
             failure = self._step_error("failed", event.step, event.error, steps, slots)
             self.fail(failure, body_over=False)
 
-    def _close_idle(self, sequence: SequenceId) -> None:
-        """Close a released sequence that has nothing under way."""
+    def _close_released(self, sequence: SequenceId) -> None:
         with self._lock:
             released = self._released is not None and sequence in self._released
             if not released or self._busy.get(sequence) or sequence not in self._sequences:
@@ -513,7 +511,8 @@ class Run:
             if self._asleep:
                 self._wake_all()
                 self._wake(None)
-            self._watcher.finished(self)
+            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
+            watcher.finished(self)
 
     def _release(self, child: Run) -> None:
         with self._lock:

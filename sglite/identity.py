@@ -48,6 +48,9 @@ def digest(value: object) -> str:
 
 def digests_of_program(program: Function) -> dict[str, str]:
     """By name: the body, and everything of the user's that it refers to."""
+    written = getattr(program, "to_json", None)
+    if written is not None:  # a graph is all that there is of it
+        return {program.__name__: digest(written())}
     found: dict[str, str] = {}
     package = program.body.__module__.partition(".")[0]
     _collect(program.body, program.__name__, package, found)
@@ -117,7 +120,7 @@ def _collect(body: Callable[..., Any], name: str, package: str, found: dict[str,
     code = getattr(body, "__code__", None)
     if code is None:
         return
-    named = inspect.getclosurevars(body).nonlocals | _globals(code, body.__globals__)
+    named = {**inspect.getclosurevars(body).nonlocals, **_globals(code, body.__globals__)}
     if body.__defaults__ or body.__kwdefaults__:
         named |= {f"{name}'s defaults": (body.__defaults__, body.__kwdefaults__)}
     for key, value in sorted(named.items()):

@@ -99,16 +99,25 @@ def unfit(content: object) -> TypeError:
     )
 
 
+_PARTS = (str, Expression)
+
+
 def _concat(*operands: object) -> Concat:
     parts: list[str | Expression] = []
     for operand in operands:
-        if isinstance(operand, Concat):
-            parts.extend(operand.parts)
-        elif isinstance(operand, Expression | str):
+        if type(operand) is Concat:
+            parts += operand.parts
+        elif isinstance(operand, _PARTS):
             parts.append(operand)
         else:
             raise unfit(operand)
     return Concat(tuple(parts))
+
+
+_placed: dict[tuple[int, Place], tuple[Any, Any]] = {}
+"""Nodes that were recorded before: each row of a batch records the same ones at the same places."""
+
+_MOST_PLACED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +128,15 @@ class Node(Expression):
 
     def at(self, place: Place) -> Self:
         """This node, recorded at `place`."""
-        return replace(self, place=place)
+        key = (id(self), place)
+        found = _placed.get(key)
+        if found is None:
+            if len(_placed) >= _MOST_PLACED:
+                _placed.clear()
+            # With the node itself, so that its id is nobody else's.
+            found = _placed[key] = (self, replace(self, place=place))
+        placed: Self = found[1]
+        return placed
 
     def describe(self) -> str:
         """The node as an error message names it, for instance `gen('age')`."""
@@ -205,7 +222,6 @@ class Gen(Node):
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
     spaced: bool = False
     origin: str | None = None
-    captures: tuple[Captured, ...] = ()
     min_tokens: int = 0
     stop_regex: tuple[str, ...] = ()
     logit_bias: tuple[tuple[int | str, float], ...] = ()
@@ -215,6 +231,7 @@ class Gen(Node):
     drops: int = 0
     think: Thought | None = None
     samples: int | None = None
+    captures: tuple[Captured, ...] = ()
     tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:

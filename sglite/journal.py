@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sglite.errors import SgliteError
 from sglite.identity import digest, digest_of_model, digests_of_program
-from sglite.result import Result, model_of
+from sglite.result import Result
 from sglite.saved import dumped, restored
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Journal:
 
     def __init__(self, path: str | PathLike[str], launch: Launch) -> None:
         self._path = Path(path)
-        self._options = launch.options
-        self._model = model_of(launch.model.engine)
+        self._launch = launch
         self._arguments: dict[int, str] = {}  # digests of the rows under way
         self._places = array("q")  # where the line of each row begins; -1: nowhere
         self._synced = 0.0
@@ -69,7 +68,7 @@ class Journal:
             raise TypeError(f"row {row} cannot be kept in a journal: {error}") from None
         line = self._read(row)
         if line is not None and line["arguments"] == said and "error" not in line:
-            return restored(line, self._options, self._model)
+            return restored(line, self._launch)
         self._arguments[row] = said
         return None
 

@@ -6,11 +6,13 @@ text waits here until the next hole or the end of the program arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
+from typing import Any
 
 from sglite import ir
 from sglite.options import DEFAULT_MAX_TOKENS, Options, Sampling
@@ -73,6 +75,49 @@ def lower_hole(
     )
 
 
+class Lowered:
+    """The step of a hole, all but its name and its key."""
+
+    __slots__ = ("_after", "_before", "_kind")
+
+    def __init__(
+        self, node: ir.Hole, defaults: Options, *, engine: Engine, after_word: bool = False
+    ) -> None:
+        step = lower_hole(node, "", 0, defaults, engine=engine, after_word=after_word)
+        self._kind: Callable[..., Gen | Select] = type(step)
+        names, at = _BORDER[type(step)]
+        self._before: list[Any] = [getattr(step, name) for name in names[1:at]]
+        self._after: list[Any] = [getattr(step, name) for name in names[at + 1 :]]
+
+    def step(self, name: str, key: int) -> Gen | Select:
+        """The step of one occurrence."""
+        return self._kind(name, *self._before, key, *self._after)
+
+
+_BORDER = {
+    kind: (names := [field.name for field in fields(kind)], names.index("key"))
+    for kind in (Gen, Select)
+}
+
+_lowered: dict[tuple[int, int, bool], tuple[ir.Hole, Options, Lowered]] = {}
+_MOST_LOWERED = 4096
+
+
+def lowered(node: ir.Hole, defaults: Options, *, engine: Engine, after_word: bool) -> Lowered:
+    """`Lowered`, remembered: each row of a batch has the same holes and the same options."""
+    key = (id(node), id(defaults), after_word)
+    found = _lowered.get(key)
+    if found is not None:
+        return found[2]
+    made = Lowered(node, defaults, engine=engine, after_word=after_word)
+    if isinstance(node, ir.Select) or not node.logit_bias:  # its ids are those of one model
+        if len(_lowered) >= _MOST_LOWERED:
+            _lowered.clear()
+        # With node and options, so that their ids are nobody else's.
+        _lowered[key] = (node, defaults, made)
+    return made
+
+
 def _biases(node: ir.Gen, engine: Engine) -> tuple[tuple[int, float], ...]:
     """The biases by id. Raises ValueError for a text that is not one token of the model."""
     biases: dict[int, float] = {}
@@ -102,6 +147,9 @@ def _resolve(said: Options, defaults: Options) -> tuple[Sampling, int | None]:
     return options.sampling(), options.max_tokens
 
 
+_Text = tuple[PieceKind, str, tuple[int, ...]]
+
+
 class Pending:
     """What a branch has recorded and not yet handed over: finished steps, then literal text."""
 
@@ -109,26 +157,29 @@ class Pending:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._texts: list[Piece] = []
+        self._texts: list[_Text] = []
 
     def text(self, text: str, kind: PieceKind = "user") -> None:
         """More literal text."""
         if text:
-            self._texts.append(Piece(text, kind))
+            self._texts.append((kind, text, ()))
 
     def generated(self, text: str, ids: tuple[int, ...], healed: str) -> None:
         """What a hole has written before, with the end of the text before it that it took over."""
         left = len(healed)
         while left:
-            before = self._texts.pop().text
+            before = self._texts.pop()[1]
             self.text(before[: max(0, len(before) - left)])
             left = max(0, left - len(before))
         if ids:
-            self._texts.append(Piece(text, "ids", ids))
+            self._texts.append(("ids", text, ids))
 
     def pieces(self) -> tuple[Piece, ...]:
         """The literal text after the last hole."""
-        return tuple(_merged(self._texts))
+        if len(self._texts) == 1:
+            ((kind, text, ids),) = self._texts
+            return (Piece(text, kind, ids),)
+        return tuple(_pieces(self._texts))
 
     def cut(self) -> None:
         """What follows is a text of its own, which can leave the prompt again."""
@@ -139,8 +190,8 @@ class Pending:
         """Whether text of the program stands last, and does not end in white space."""
         return (
             bool(self._texts)
-            and self._texts[-1].kind == "user"
-            and not self._texts[-1].text[-1:].isspace()
+            and self._texts[-1][0] == "user"
+            and not self._texts[-1][1][-1:].isspace()
         )
 
     def hole(self, hole: Gen | Select) -> None:
@@ -171,10 +222,10 @@ class Pending:
             self._texts.clear()
 
 
-def _merged(texts: list[Piece]) -> Iterator[Piece]:
+def _pieces(texts: list[_Text]) -> Iterator[Piece]:
     """Neighbours of one kind as one piece; special tokens and ids stay pieces of their own."""
-    for kind, group in groupby(texts, key=attrgetter("kind")):
+    for kind, group in groupby(texts, key=itemgetter(0)):
         if kind in ("special", "ids"):
-            yield from group
+            yield from (Piece(text, kind, ids) for _, text, ids in group)
         else:
-            yield Piece("".join(piece.text for piece in group), kind)
+            yield Piece("".join(text for _, text, _ in group), kind)

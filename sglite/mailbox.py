@@ -19,7 +19,12 @@ class Mailbox:
 
     def complete(self, future: asyncio.Future[None]) -> None:
         """Let whoever awaits this future go on."""
-        self.call(lambda: future.done() or future.set_result(None))
+
+        def done() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self.call(done)
 
     def call(self, call: Callable[[], object]) -> None:
         """Make this call in the loop. Of a loop that is closed: nothing."""

@@ -88,7 +88,7 @@ def _model(kind: type[BaseModel], data: Mapping[str, Any]) -> BaseModel:
 
 
 def _dataclass(kind: type, data: Mapping[str, Any]) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     hints = get_type_hints(kind)
     for field in fields(kind):
         value: Any = None

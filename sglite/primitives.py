@@ -15,12 +15,13 @@ from sglite.composition import pattern
 from sglite.grammars import compose
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
-from sglite.suggestions import did_you_mean, names_unknown_arguments
+from sglite.suggestions import did_you_mean, names_unknown_arguments, remembers
 from sglite.tool_formats import ToolChoice, ToolUse
 from sglite.tools import Tool, tool_tuple
 from sglite.types import ValueType, json_type, schema_type, value_type
 
 
+@remembers
 @names_unknown_arguments(choices="to pick one of several texts write sgl.select(name, choices)")
 def gen(
     name: str | None = None,
@@ -167,6 +168,7 @@ METHODS: Mapping[str, SelectMethod] = {
 """The methods of `select`, also by the names that SGLang gives them."""
 
 
+@remembers
 @names_unknown_arguments()
 def select(
     name: str | None,

@@ -48,6 +48,18 @@ class Function:
     def __init__(self, body: Callable[..., Any]) -> None:
         self.body = body
         self._signature = _check_signature(body)
+        by_name = [
+            parameter
+            for parameter in [*self._signature.parameters.values()][1:]
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        self._taken = {parameter.name for parameter in by_name}
+        self._required = {
+            parameter.name
+            for parameter in [*self._signature.parameters.values()][1:]
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        }
         functools.update_wrapper(self, body)
 
     __name__: str
@@ -345,6 +357,8 @@ class Function:
         )
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if not args and self._required <= kwargs.keys() <= self._taken:
+            return  # as rows of a batch are, and quicker than to bind them
         try:
             self._signature.bind(None, *args, **kwargs)
         except TypeError as error:

@@ -6,7 +6,7 @@ no engine, so that results can outlive their model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -72,7 +72,7 @@ class Slot:
         return self._value
 
     def keep(self, value: Any, captures: dict[str, Any]) -> None:
-        """Take over the values of a run that ended in another process."""
+        """Take over what a run in another process made of the result."""
         self._value = value
         self._captures = captures
 
@@ -156,12 +156,32 @@ class Turn:
     dropped: bool = False
 
 
-@dataclass(slots=True)
 class Log:
     """Everything that a program recorded, in its order, and how many branches it has."""
 
-    steps: list[ir.Step] = field(default_factory=list)
-    branches: int = 1
+    __slots__ = ("_noted", "branches")
+
+    def __init__(self) -> None:
+        self.branches = 1
+        # Branch, node, None; or branch, text, place: a row has many of them, and most are text.
+        self._noted: list[Any] = []
+
+    def node(self, branch: int, node: ir.Node) -> None:
+        """One more step."""
+        self._noted += (branch, node, None)
+
+    def text(self, branch: int, text: str, place: ir.Place) -> None:
+        """One more step, a literal."""
+        self._noted += (branch, text, place)
+
+    @property
+    def steps(self) -> list[ir.Step]:
+        """All steps so far."""
+        every = iter(self._noted)
+        return [
+            ir.Step(branch, what if place is None else ir.Literal(what, place=place))
+            for branch, what, place in zip(every, every, every, strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -172,7 +192,7 @@ class Record:
     """
 
     path: BranchPath = ()
-    inherited: list[str | Slot] = field(default_factory=list)
+    inherited: Sequence[str | Slot] = ()
     log: Log = field(default_factory=Log)
     number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
@@ -197,11 +217,17 @@ class Record:
 
     def note(self, node: ir.Node) -> None:
         """One more node of this branch."""
-        self.log.steps.append(ir.Step(self.number, node))
+        self.log.node(self.number, node)
+
+    def note_text(self, text: str, place: ir.Place) -> None:
+        """One more literal of this branch, which is also part of its text."""
+        self.log.text(self.number, text, place)
+        self.parts.append(text)
 
     def take(self, slot: Slot) -> None:
         """The variables that are parts of the text of a hole."""
-        for captured in slot.node.captures if isinstance(slot.node, ir.Gen) else ():
+        node = slot.node
+        for captured in node.captures if isinstance(node, ir.Gen) else ():
             self.variables.setdefault(captured.name, []).append(Taken(slot, captured))
 
     def own_variables(self) -> dict[str, Variable]:
@@ -214,7 +240,7 @@ class Record:
 
     def all_parts(self) -> list[str | Slot]:
         """Texts and holes from the start of the program to the end of this branch."""
-        return self.inherited + self.parts
+        return [*self.inherited, *self.parts]
 
     @property
     def position(self) -> int:

@@ -142,6 +142,7 @@ def _read(trace: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _said(options: Options) -> dict[str, Any]:
     said = {f.name: getattr(options, f.name) for f in fields(options)}
+    said.pop("timeout", None)  # to be replayed takes the time that it takes
     return {name: value for name, value in said.items() if isinstance(value, str | int | float)}
 
 

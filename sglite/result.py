@@ -43,10 +43,10 @@ class Past:
 
     record: Record
     returned: Any
-    options: Options
-    model: dict[str, Any]
     error: ProgramError | None
     ids: tuple[int, ...]
+    options: Options
+    engine: Engine
     seed: int
     row: int
     started_at: float
@@ -67,7 +67,7 @@ class Result:
         self._ids = run.ids
         self.error: ProgramError | None = run.error
         self.options = run.options
-        self.model = run.model if isinstance(run, Past) else model_of(run.engine)
+        self.model: dict[str, Any] = model_of(run.engine)
         self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row

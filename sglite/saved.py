@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from sglite import ir
 from sglite.errors import ProgramError
-from sglite.options import Options
 from sglite.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
 from sglite.tools import Tool, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from sglite.launch import Launch
 
 
 def dumped(result: Result) -> dict[str, Any]:
@@ -56,8 +58,8 @@ def dumped(result: Result) -> dict[str, Any]:
     return line
 
 
-def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> Result:
-    """The result that was dumped, of a run with these options on this model."""
+def restored(line: dict[str, Any], launch: Launch) -> Result:
+    """The result that was dumped, of a row of this launch."""
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
@@ -77,10 +79,10 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
         Past(
             record,
             line.get("returned"),
-            options,
-            model,
             _error(line["error"]) if "error" in line else None,
             tuple(line["ids"]),
+            launch.options,
+            launch.model.engine,
             line["seed"],
             line["row"],
             line["started_at"],
@@ -111,13 +113,15 @@ def _hole(slot: Slot) -> dict[str, Any]:
     if result is None:
         return said
     try:
-        value = slot.value
-        if slot.captures:
-            said["captures"] = _plain(slot.captures)
+        value, captures = slot.value, slot.captures
     except ProgramError:
-        value = result.text
+        value, captures = result.text, {}
     if value != result.text:
         said["value"] = _plain(value)
+    if captures:
+        said["parts"] = {name: _plain(part) for name, part in captures.items()}
+    if not slot.node.shown:
+        said["shown"] = False
     for field in fields(HoleResult):
         kept = getattr(result, field.name)
         if field.name in ("name", "usage") or kept == field.default:
@@ -129,7 +133,7 @@ def _hole(slot: Slot) -> dict[str, Any]:
 
 
 def _slot(said: dict[str, Any]) -> Slot:
-    slot = Slot(ir.Gen(said["name"]), said["name"])
+    slot = Slot(ir.Gen(said["name"], shown=said.get("shown", True)), said["name"])
     if "text" not in said:
         return slot
     known: dict[str, Any] = {"usage": Usage(**said["usage"])}
@@ -143,7 +147,7 @@ def _slot(said: dict[str, Any]) -> Slot:
         )
     known.setdefault("ids", ())
     slot.result = HoleResult(**known)
-    slot.keep(said.get("value", slot.result.text), said.get("captures", {}))
+    slot.keep(said.get("value", slot.result.text), said.get("parts", {}))
     return slot
 
 
@@ -155,19 +159,23 @@ def _like(value: Any, default: Any) -> Any:
 
 
 def _numbered(variable: Variable | None, numbers: dict[Slot, int]) -> Any:
-    if variable is None or isinstance(variable, Slot):
-        return None if variable is None else numbers[variable]
+    if variable is None:
+        return None
+    if isinstance(variable, Slot):
+        return numbers[variable]
     if isinstance(variable, Taken):
         return {"hole": numbers[variable.slot], "part": variable.captured.name}
-    return [_numbered(each, numbers) for each in variable.branches]
+    branches = [_numbered(each, numbers) for each in variable.branches]
+    return {"branches": branches, "keys": variable.keys}
 
 
 def _variable(said: Any, slots: Sequence[Slot]) -> Variable:
     if isinstance(said, int):
         return slots[said]
-    if isinstance(said, dict):
+    if "part" in said:
         return Taken(slots[said["hole"]], ir.Captured(said["part"]))
-    return Gathered(tuple(None if each is None else _variable(each, slots) for each in said))
+    branches = (None if each is None else _variable(each, slots) for each in said["branches"])
+    return Gathered(tuple(branches), tuple(said["keys"]))
 
 
 def _error(said: dict[str, Any]) -> ProgramError:

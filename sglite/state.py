@@ -11,13 +11,14 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from sglite import chat, ir, overflow, tool_running, tool_turns
 from sglite.composition import Pattern
 from sglite.errors import ModelError, ProgramError
 from sglite.executor import Run
-from sglite.lowering import Pending, hole_key, lower_hole
+from sglite.lowering import Pending, hole_key, lowered
 from sglite.options import ERROR, OverflowPolicy, check_overflow
 from sglite.places import users_place
 from sglite.record import (
@@ -116,13 +117,14 @@ class State:
         body = getattr(program, "body", program)
         name = getattr(program, "__name__", "a program")
         call = ir.Invoke(name, body, args, kwargs)
+        place = users_place()
         if not inspect.iscoroutinefunction(body):
-            return self._invoke(call, users_place())
+            return self._invoke(call, place)
         if not self._run.in_task:
             raise TypeError(
                 f"{name}() is async, and its caller is not: make the caller an async def"
             )
-        return self._invoke_in_task(call, users_place())
+        return self._invoke_in_task(call, place)
 
     # ---- tools
 
@@ -296,26 +298,29 @@ class State:
 
     def _add(self, content: object, place: ir.Place) -> None:
         self._run.check()
-        if isinstance(content, str):
-            ir.check_text("text", content)
+        kind = type(content)
+        if kind is ir.Concat:
+            for part in content.parts:  # type: ignore[attr-defined]
+                self._add(part, place)
+        elif isinstance(content, str):
             if content:
-                self._record.note(ir.Literal(content, place=place))
-                self._record.parts.append(content)
+                ir.check_text("text", content)
+                self._record.note_text(content, place)
                 self._pending.text(content)
-        elif isinstance(content, ir.Gen) and content.samples is not None:
-            self._add_samples(content, content.samples, place)
-        elif isinstance(content, ir.Gen) and content.think is not None:
-            if self._on_overflow != ERROR:
-                overflow.make_room(self, content, place)  # for the value as well
-            for node in with_thought(content, content.think, self._run.engine, self._record):
-                self._add(node, place)
-        elif isinstance(content, ir.Gen | ir.Select):
+        elif isinstance(content, ir.Gen):
+            if content.samples is not None:
+                self._add_samples(content, content.samples, place)
+            elif content.think is not None:
+                if self._on_overflow != ERROR:
+                    overflow.make_room(self, content, place)  # for the value as well
+                for node in with_thought(content, content.think, self._run.engine, self._record):
+                    self._add(node, place)
+            else:
+                self._add_hole(content if content.place == place else content.at(place), place)
+        elif isinstance(content, ir.Select):
             self._add_hole(content if content.place == place else content.at(place), place)
         elif isinstance(content, Pattern):
             self._add_hole(content.hole().at(place), place)
-        elif isinstance(content, ir.Concat):
-            for part in content.parts:
-                self._add(part, place)
         elif isinstance(content, ir.Turn):
             with self._turn(content.role, place, content.tools):
                 for part in content.parts:
@@ -350,8 +355,8 @@ class State:
             node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
-        step = lower_hole(node, name, key, run.options, engine=run.engine, after_word=after_word)
-        self._pending.hole(step)
+        step = lowered(node, run.options, engine=run.engine, after_word=after_word)
+        self._pending.hole(step.step(name, key))
         self._slots.append(slot)
         occurrences.append(slot)
         record.take(slot)
@@ -560,7 +565,17 @@ def _told(role: str, tools: Sequence[Tool] | None) -> tuple[Tool, ...]:
     return () if tools is None else tool_tuple(f"{role}()", tools)
 
 
+_places: dict[tuple[CodeType, int], ir.Place] = {}
+_MOST_PLACES = 4096
+
+
 def _place(depth: int) -> ir.Place:
     """The user's line: `depth` frames above the caller of this function."""
     frame = sys._getframe(depth + 1)
-    return ir.Place(frame.f_code.co_filename, frame.f_lineno)
+    key = (frame.f_code, frame.f_lineno)
+    place = _places.get(key)
+    if place is None:
+        if len(_places) >= _MOST_PLACES:
+            _places.clear()
+        place = _places[key] = ir.Place(frame.f_code.co_filename, frame.f_lineno)
+    return place

@@ -107,7 +107,8 @@ class Reader:
     def _partial(self, slot: Slot, path: BranchPath, text: str) -> Iterator[Partial]:
         written = self._written.setdefault(slot, [])
         written.append(text)
-        if self._happened and self._happened[0][0] is slot:
+        following = self._happened[0] if self._happened else None
+        if following is not None and following[0] is slot and following[2] is not None:
             return  # what comes next says more; so a fast model costs no more than a slow one
         value = partial_value(slot.node, "".join(written))
         if value is not NOTHING and value != self._shown.get(slot, NOTHING):

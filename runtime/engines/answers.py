@@ -35,6 +35,8 @@ def scores_of(distribution: Mapping[str, float]) -> dict[str, float]:
 
 def ended(text: str, hole: Gen) -> tuple[str, FinishReason, str | None]:
     """Free text, up to what ends it first; why it ended, and the text that ended it."""
+    if not (hole.stop or hole.until or hole.stop_regex):
+        return text, "eos", None
     stops = [StopText(stop.encode(), stop, False) for stop in hole.stop]
     stops += [StopText(stop.encode(), stop, True) for stop in hole.until]
     value = ValueText(stops, patterns=[stop_pattern(pattern) for pattern in hole.stop_regex])

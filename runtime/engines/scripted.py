@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -160,8 +160,8 @@ class ScriptedEngine(Engine):
             if sequence not in self._live:
                 return
             self._live.discard(sequence)
-        if not self._shut:
-            self._do(lambda: self._sequences.pop(sequence, None))
+            # At once: work that is queued for it finds nothing and says so.
+            self._sequences.pop(sequence, None)
 
     def count_tokens(self, text: str) -> int:
         return len(text.encode())
@@ -211,11 +211,13 @@ class ScriptedEngine(Engine):
     def _loop(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+            work = None  # what it knows is not kept until there is more to do
 
     def _check_step(self, step: Step) -> None:
         if isinstance(step, Append):
             for piece in step.pieces:
-                _check_special(piece)
+                if piece.kind == "special":
+                    _check_special(piece)
         elif isinstance(step, Select):
             check_select(step)
         else:
@@ -234,9 +236,10 @@ class ScriptedEngine(Engine):
                     raise CancelledError("the sequence was closed")
                 begun.append(len(state.ids))
                 if isinstance(step, Append):
-                    ids = [i for piece in step.pieces for i in _ids_of(piece)]
-                    state.ids += ids
-                    state.prompt += len(ids)
+                    for piece in step.pieces:
+                        ids = _ids_of(piece)
+                        state.ids += ids
+                        state.prompt += len(ids)
                     self._check_capacity(state)
                     continue
                 result = self._fill(state, index, step, sink)
@@ -304,6 +307,8 @@ class ScriptedEngine(Engine):
 
     def _wait(self, state: _Sequence) -> None:
         """Take the time that a hole takes. Raises DeadlineError where there is less."""
+        if state.deadline is None and not self._delay:
+            return
         left = math.inf if state.deadline is None else state.deadline - time.monotonic()
         if self._delay:
             time.sleep(max(0.0, min(self._delay, left)))
@@ -369,10 +374,10 @@ def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
     return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
 
 
-def _ids_of(piece: Piece) -> list[int]:
+def _ids_of(piece: Piece) -> Collection[int]:
     """User text as bytes, ids as they are; in other pieces special tokens are found first."""
     if piece.kind == "user":
-        return list(piece.text.encode())
+        return piece.text.encode()
     if piece.kind == "ids":
         return list(piece.ids)
     ids: list[int] = []
@@ -394,7 +399,7 @@ def _text_of(ids: list[int]) -> str:
 
 
 def _check_special(piece: Piece) -> None:
-    if piece.kind == "special" and piece.text not in SPECIAL_TOKENS:
+    if piece.text not in SPECIAL_TOKENS:
         raise ValueError(
             f"{piece.text!r} is no special token of the scripted engine; it has "
             f"{', '.join(SPECIAL_TOKENS)}"
