@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """`ids`: their total probability is the end outcome. `marks`: those of them that are special
-    tokens which a stop or until text names. `texts`, `patterns`: what is looked for in free text.
-    `others`: a mask of all ids but those that only end the hole."""
+    """`ids`: their total probability is the end outcome. In free text alone: `marks` are those of
+    them that are special tokens which a stop or until text names; `texts` and `patterns` are looked
+    for. `others`: where there is a least length, a mask of all ids but those that only end."""
 
     ids: array[int]
     marks: Mapping[int, StopText]
     texts: tuple[StopText, ...]
     patterns: tuple[StopPattern, ...]
-    others: npt.NDArray[np.uint32]
+    others: npt.NDArray[np.uint32] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ def prepare_gen(gen: Gen, tokenizer: Tokenizer, constraints: Constraints) -> Pre
     texts += [StopText(text.encode(), text, True) for text in gen.until]
     marks: dict[int, StopText] = {}
     for text in texts:
-        parts = tokenizer.split_special(text.text)
-        if len(parts) == 1 and isinstance(parts[0], int):
-            marks.setdefault(parts[0], text)
+        mark = tokenizer.special_id(text.text)
+        if mark is not None:
+            marks.setdefault(mark, text)
     ends = {*gen.stop_ids, *marks}
     if constrained or not gen.ignore_eos:
         ends.update(vocabulary.eos_ids)
@@ -67,18 +67,22 @@ def prepare_gen(gen: Gen, tokenizer: Tokenizer, constraints: Constraints) -> Pre
         for pattern in gen.stop_regex:
             stop_pattern(pattern)
             ends.update(constraints.tokens_beginning(pattern))
-    bits = np.ones(vocabulary.mask_words * 32, np.uint8)
-    bits[list(barred)] = 0
     return PreparedGen(
         grammar,
         Endings(
             array("i", sorted(ends)),
-            marks,
+            {} if constrained else marks,
             () if constrained else tuple(texts),
             () if constrained else tuple(map(stop_pattern, gen.stop_regex)),
-            np.packbits(bits, bitorder="little").view(np.uint32),
+            _all_but(barred, vocabulary.mask_words) if gen.min_tokens else None,
         ),
     )
+
+
+def _all_but(ids: set[int], words: int) -> npt.NDArray[np.uint32]:
+    bits = np.ones(words * 32, np.uint8)
+    bits[list(ids)] = 0
+    return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 def check_gen(gen: Gen, vocab_size: int) -> None:

@@ -270,9 +270,9 @@ class LocalEngine(Engine):
             at += row.logits
         if drawn:
             logits = logits if len(drawn) == len(logits) else logits[picked]
-            for gen, its_logits in zip(drawn, logits, strict=True):
+            for place, gen in enumerate(drawn):
                 if gen.shaping is not None:
-                    gen.shaping.apply(its_logits, gen.ids)
+                    gen.shaping.apply(logits[place], gen.ids)
             self._draw(drawn, logits)
 
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:

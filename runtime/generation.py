@@ -118,8 +118,9 @@ class Generation:
         `mask` [W] loses what would end it, as long as something is left there."""
         if self.constrained and not (self.matcher is not None and self.matcher.is_complete):
             return _NO_IDS, False
-        if len(self.ids) < self.gen.min_tokens:
-            going_on = mask & self._endings.others
+        others = self._endings.others
+        if others is not None and len(self.ids) < self.gen.min_tokens:
+            going_on = mask & others
             if going_on.any():
                 mask[:] = going_on
                 return _NO_IDS, False

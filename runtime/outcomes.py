@@ -15,6 +15,9 @@ from sglite.runtime.backends.base import Float32
 END = -1
 """Stands for the end outcome among ids."""
 
+_DEPTHS = (4, 8, 16)
+"""How far below the top to look for the highest logits; looking costs less than sorting all."""
+
 
 def most_probable(
     logits: Float32,
@@ -27,22 +30,31 @@ def most_probable(
     `DrawRequest` describes it: id -> natural log probability, in falling order, ties by id, the
     end outcome after all ids."""
     allowed = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
-    ending = ~allowed if end_rest else np.zeros_like(allowed)
-    ending[end_ids] = True
-    allowed[end_ids] = False
-    ids = np.flatnonzero(allowed)
-    values = logits[ids].astype(np.float64)
-    if ending.any():
-        ids = np.append(ids, END)
-        values = np.append(values, log_total(logits[ending]))
-    values -= log_total(values)
-    if len(ids) > 4 * count:
-        # Everything that ties with the last one stays, so that the lowest ids win.
-        least = np.partition(values, len(values) - count)[len(values) - count]
-        near = values >= least
-        ids, values = ids[near], values[near]
-    order = np.argsort(-values, kind="stable")[:count]
-    return {int(ids[i]): float(values[i]) for i in order if values[i] > -np.inf}
+    ends = np.array(end_ids, np.intp)
+    end = log_total(logits[ends])
+    allowed[ends] = False
+    if end_rest:
+        rest = ~allowed
+        rest[ends] = False
+        end = float(np.logaddexp(end, log_total(logits[rest])))
+    values = np.where(allowed, logits, np.float32(-np.inf))
+    total = np.logaddexp(log_total(values), end)
+    ids = _highest(values, count)
+    outcomes = [(float(values[token]), int(token)) for token in ids]
+    if end > -np.inf:
+        outcomes.append((end, END))
+    outcomes.sort(key=lambda outcome: -outcome[0])
+    return {token: float(value - total) for value, token in outcomes[:count]}
+
+
+def _highest(values: Float32, count: int) -> npt.NDArray[np.intp]:
+    """Indices, ascending, among which the `count` highest values are, the first of equals too."""
+    top = values.max(initial=-np.inf)
+    for depth in _DEPTHS if top > -np.inf else ():
+        near = np.flatnonzero(values >= top - np.float32(depth))
+        if len(near) >= count:
+            return near
+    return np.flatnonzero(values > -np.inf)
 
 
 def log_total(logits: npt.NDArray[np.floating]) -> float:

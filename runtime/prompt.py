@@ -41,6 +41,9 @@ class Tokenizer(Protocol):
     def encode_bytes(self, data: bytes) -> list[int]:
         """Ids of any bytes."""
 
+    def special_id(self, text: str) -> int | None:
+        """The id of the special token that is spelled so, or None."""
+
     def split_special(self, text: str) -> list[str | int]:
         """The text cut at the texts of special tokens, these as ids."""
 

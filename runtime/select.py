@@ -222,11 +222,12 @@ def _end_ids(select: Select, rules: Rules) -> Sequence[int]:
 
 def _start_of_text(select: Select, rules: Rules) -> int:
     """The id that stands before a text without a prompt."""
-    if rules.tokenizer.bos_id is not None:
-        return rules.tokenizer.bos_id
-    if rules.vocabulary.eos_ids:  # what ends one text stands before the next in training
-        return rules.vocabulary.eos_ids[0]
-    raise ValueError(
-        f"select {select.name!r}: method='pmi' scores the choices at the beginning of a text, and "
-        "the model has no token for one; use another method"
-    )
+    tokenizer, ends = rules.tokenizer, rules.vocabulary.eos_ids
+    # A model that begins no text with a token of its own has learnt them behind the end of others.
+    start = tokenizer.bos_id if tokenizer.add_bos or not ends else ends[0]
+    if start is None:
+        raise ValueError(
+            f"select {select.name!r}: method='pmi' scores the choices at the beginning of a text, "
+            "and the model has no token for one; use another method"
+        )
+    return start

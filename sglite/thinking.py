@@ -48,7 +48,7 @@ def with_thought(
     yield ir.Gen(
         name,
         options=replace(gen.options, max_tokens=think.max_tokens),
-        stop=(closing.strip() or closing,),
+        stop=(closing.rstrip() or closing,),
         shown=not think.hidden,
         top_logprobs=gen.top_logprobs,
     )

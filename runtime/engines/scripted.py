@@ -234,6 +234,7 @@ class ScriptedEngine(Engine):
             try:
                 if state is None or state.broken or sequence not in self._live:
                     raise CancelledError("the sequence was closed")
+                _check_deadline(state)
                 begun.append(len(state.ids))
                 if isinstance(step, Append):
                     for piece in step.pieces:
@@ -306,14 +307,11 @@ class ScriptedEngine(Engine):
         )
 
     def _wait(self, state: _Sequence) -> None:
-        """Take the time that a hole takes. Raises DeadlineError where there is less."""
-        if state.deadline is None and not self._delay:
-            return
-        left = math.inf if state.deadline is None else state.deadline - time.monotonic()
+        """Take the time that a hole takes, or what is left of it."""
         if self._delay:
+            left = math.inf if state.deadline is None else state.deadline - time.monotonic()
             time.sleep(max(0.0, min(self._delay, left)))
-        if left <= self._delay:
-            raise DeadlineError("the deadline passed before this was done")
+        _check_deadline(state)
 
     def _answer(self, name: str, state: _Sequence) -> Any:
         answer = self._script.get(name)
@@ -372,6 +370,11 @@ def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[:256]
     allowed = np.flatnonzero(bits).tolist()
     return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
+
+
+def _check_deadline(state: _Sequence) -> None:
+    if state.deadline is not None and time.monotonic() >= state.deadline:
+        raise DeadlineError("the deadline passed before this was done")
 
 
 def _ids_of(piece: Piece) -> Collection[int]:

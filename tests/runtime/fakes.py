@@ -77,6 +77,9 @@ class FakeTokenizer:
     def encode(self, text: str) -> list[int]:
         return self.encode_bytes(text.encode())
 
+    def special_id(self, text: str) -> int | None:
+        return SPECIAL.get(text)
+
     def split_special(self, text: str) -> list[str | int]:
         parts: list[str | int] = [text] if text else []
         for name, token in SPECIAL.items():

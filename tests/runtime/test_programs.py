@@ -16,7 +16,7 @@ from sglite.options import Sampling
 from sglite.runtime.segment import Append, Constraint, Gen, Piece, Select
 
 SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
+    max_examples=45, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
 )
 BITS = ["ab", "abc", " the", "yes", "ye", "ö", "\n\n", "1", "a ", "hello the world, ", "abcd" * 9]
 CHOICES = ["yes", "no", "yes no", "abc", "abd", "abcde", "the", "the end", "ö", "日本"]
@@ -43,7 +43,8 @@ appends = st.builds(
     st.lists(
         st.builds(Piece, st.sampled_from(BITS), st.sampled_from(["user", "user", "template"]))
         | st.just(Piece("<turn>", "special"))
-        | st.just(Piece("<turn>ab", "template")),
+        | st.just(Piece("<turn>ab", "template"))
+        | st.builds(Piece, st.just(""), st.just("ids"), st.sampled_from([(100, 101), (5,), ()])),
         max_size=4,
     ).map(tuple),
 )

@@ -268,9 +268,9 @@ def test_stop_patterns_hidden_holes_and_dropped_steps(engine: ScriptedEngine) ->
 
 
 def test_a_deadline_ends_what_is_not_done() -> None:
-    engine = ScriptedEngine(delay=0.05)
+    engine = ScriptedEngine(delay=0.2)
     try:
-        late = engine.open(deadline=time.monotonic() + 0.08)
+        late = engine.open(deadline=time.monotonic() + 0.5)
         fork = engine.fork(late, 1)[0]
         in_time = engine.open(deadline=time.monotonic() + 60)
         events = events_of(engine, late, text("a"), Gen("x"), Gen("y"), Gen("z"))

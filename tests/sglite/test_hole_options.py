@@ -324,12 +324,18 @@ def test_a_hidden_thought_leaves_the_prompt_with_the_value(scripted: MakeScripte
 
 @pytest.mark.parametrize(
     ("marks", "written"),
-    [("##", "so##4"), (("<<", ">>"), "<<so>>4"), ("<|im_start|>", "so<|im_start|>4")],
+    [
+        ("##", "so##4"),
+        ("\nSo: ", "so\nSo: 4"),
+        (("<<", ">>"), "<<so>>4"),
+        ("<|im_start|>", "so<|im_start|>4"),
+    ],
 )
 def test_the_marks_of_a_thought_may_be_named(
     scripted: MakeScripted, marks: Any, written: str
 ) -> None:
-    engine = scripted({"x.thought": "so" + (marks if isinstance(marks, str) else marks[1]), "x": 4})
+    end = marks if isinstance(marks, str) else marks[1]
+    engine = scripted({"x.thought": f"so{end.rstrip()} and on", "x": 4})
 
     @sgl.function
     def program(s: sgl.State) -> None:

@@ -56,8 +56,8 @@ def pick(s: sgl.State, method: str) -> None:
 def test_scores_are_those_of_separate_passes(small: sgl.Model, smollm2_path: Path) -> None:
     plain = Plain(smollm2_path)
     prompt = plain.tokenizer.encode(PROMPT)
-    start = plain.tokenizer.bos_id
-    assert start is not None
+    assert not plain.tokenizer.add_bos, "its texts stand behind <|endoftext|>"
+    start = small.vocabulary.eos_ids[0]
     after = {c: plain.logprobs(prompt, c) for c in CHOICES}
     alone = {c: plain.logprobs([start], c) for c in CHOICES}
     with sgl.use(small):
@@ -100,6 +100,22 @@ def test_rows_are_the_same_alone_and_in_a_batch(small: sgl.Model) -> None:
                 (forbidden,) = small.vocabulary.encode(b" is")
                 assert forbidden not in row.meta("x").ids + row.meta("hidden").ids
                 assert all(len(top) == 2 for top in row.meta("x").top_logprobs)
+
+
+def test_the_first_thing_of_an_answer_may_be_a_choice_or_samples(small: sgl.Model) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        s += sgl.user("Is the sky blue on a clear day? Answer with one word.")
+        with s.assistant():
+            s += sgl.gen("guess", n=3, max_tokens=4, temperature=1.0)
+            s += sgl.select("answer", ["Yes", "No"])
+
+    row = program.run(model=small, options=sgl.Options(seed=1))
+    assert row.messages()[-1]["content"] == row["answer"]
+    assert len(row["guess"]) == 3
+    assert abs(sum(row.meta("answer").distribution.values()) - 1) < 1e-9
+    again = program.run(model=small, options=sgl.Options(seed=1))
+    assert again["guess"] == row["guess"]
 
 
 def test_a_thousand_choices(small: sgl.Model) -> None:
