@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from sglite import ir
@@ -147,6 +147,9 @@ def _resolve(said: Options, defaults: Options) -> tuple[Sampling, int | None]:
     return options.sampling(), options.max_tokens
 
 
+_Text = tuple[PieceKind, str, tuple[int, ...]]
+
+
 class Pending:
     """What a branch has recorded and not yet handed over: finished steps, then literal text."""
 
@@ -154,26 +157,29 @@ class Pending:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._texts: list[Piece] = []
+        self._texts: list[_Text] = []
 
     def text(self, text: str, kind: PieceKind = "user") -> None:
         """More literal text."""
         if text:
-            self._texts.append(Piece(text, kind))
+            self._texts.append((kind, text, ()))
 
     def generated(self, text: str, ids: tuple[int, ...], healed: str) -> None:
         """What a hole has written before, with the end of the text before it that it took over."""
         left = len(healed)
         while left:
-            before = self._texts.pop().text
+            before = self._texts.pop()[1]
             self.text(before[: max(0, len(before) - left)])
             left = max(0, left - len(before))
         if ids:
-            self._texts.append(Piece(text, "ids", ids))
+            self._texts.append(("ids", text, ids))
 
     def pieces(self) -> tuple[Piece, ...]:
         """The literal text after the last hole."""
-        return tuple(_merged(self._texts))
+        if len(self._texts) == 1:
+            ((kind, text, ids),) = self._texts
+            return (Piece(text, kind, ids),)
+        return tuple(_pieces(self._texts))
 
     def cut(self) -> None:
         """What follows is a text of its own, which can leave the prompt again."""
@@ -184,8 +190,8 @@ class Pending:
         """Whether text of the program stands last, and does not end in white space."""
         return (
             bool(self._texts)
-            and self._texts[-1].kind == "user"
-            and not self._texts[-1].text[-1:].isspace()
+            and self._texts[-1][0] == "user"
+            and not self._texts[-1][1][-1:].isspace()
         )
 
     def hole(self, hole: Gen | Select) -> None:
@@ -216,13 +222,10 @@ class Pending:
             self._texts.clear()
 
 
-def _merged(texts: list[Piece]) -> Iterator[Piece]:
+def _pieces(texts: list[_Text]) -> Iterator[Piece]:
     """Neighbours of one kind as one piece; special tokens and ids stay pieces of their own."""
-    if len(texts) == 1:
-        yield texts[0]
-        return
-    for kind, group in groupby(texts, key=attrgetter("kind")):
+    for kind, group in groupby(texts, key=itemgetter(0)):
         if kind in ("special", "ids"):
-            yield from group
+            yield from (Piece(text, kind, ids) for _, text, ids in group)
         else:
-            yield Piece("".join(piece.text for piece in group), kind)
+            yield Piece("".join(text for _, text, _ in group), kind)

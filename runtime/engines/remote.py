@@ -264,6 +264,7 @@ class RemoteEngine(Engine):
     def _wake(self, sequence: _Sequence) -> None:
         if sequence.work and sequence.born and sequence.task is None:
             sequence.task = asyncio.ensure_future(self._work_off(sequence))
+            sequence.task.add_done_callback(lambda task: self._worked_off(sequence, task))
 
     def _close(self, number: SequenceId) -> None:
         sequence = self._sequences.pop(number, None)
@@ -287,19 +288,22 @@ class RemoteEngine(Engine):
                     self._wake(child)
 
     async def _work_off(self, sequence: _Sequence) -> None:
-        try:
-            while sequence.work:
-                work = sequence.work.popleft()
-                if sequence.error is not None:
-                    self._refuse([work], sequence.error)
-                elif isinstance(work, _Fork):
-                    self._give_birth(sequence, work)
-                else:
-                    await self._segment(sequence, work)
-        except asyncio.CancelledError:
+        while sequence.work:
+            work = sequence.work.popleft()
+            if sequence.error is not None:
+                self._refuse([work], sequence.error)
+            elif isinstance(work, _Fork):
+                self._give_birth(sequence, work)
+            else:
+                await self._segment(sequence, work)
+
+    def _worked_off(self, sequence: _Sequence, task: asyncio.Task[None]) -> None:
+        # Not in the task itself, which is not even begun if it is cancelled at once.
+        sequence.task = None
+        if task.cancelled():
             self._refuse(sequence.work, sequence.error or CancelledError("the engine ended"))
-        finally:
-            sequence.task = None
+        else:
+            self._wake(sequence)
 
     def _give_birth(self, parent: _Sequence, fork: _Fork) -> None:
         for number in fork.children:
