@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from sglite.errors import CancelledError, DeadlineError, ModelError
 from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId, StepRefused
+from sglite.runtime.engines.byte_tokens import byte_vocabulary
 from sglite.runtime.engines.chat_api import CHAT_TEMPLATE, MOST_STOPS, ChatApi, Extension, Request
 from sglite.runtime.forks import watch
 from sglite.runtime.metrics import Metrics
@@ -125,10 +126,7 @@ class RemoteEngine(Engine):
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Bytes: the tokens of a remote model are not known."""
-        from sglite.grammars import Vocabulary
-
-        tokens = [bytes([b]) for b in range(256)] + [b"<|end|>"]
-        return Vocabulary.from_tokens(tokens, [256], [256], encode=list)
+        return byte_vocabulary(("<|end|>",), ("<|end|>",))
 
     @property
     def chat_template(self) -> str:

@@ -25,6 +25,7 @@ from sglite.runtime.constraints import Constraints
 from sglite.runtime.endings import check_gen
 from sglite.runtime.engines.answers import choose, ended, scores_of, written
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId, StepRefused
+from sglite.runtime.engines.byte_tokens import byte_vocabulary
 from sglite.runtime.forks import watch
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
@@ -110,11 +111,7 @@ class ScriptedEngine(Engine):
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """One token for every byte, then the special tokens."""
-        from sglite.grammars import Vocabulary
-
-        special = range(256, 256 + len(SPECIAL_TOKENS))
-        tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in SPECIAL_TOKENS]
-        return Vocabulary.from_tokens(tokens, [256, 258], special, encode=list)
+        return byte_vocabulary(SPECIAL_TOKENS, ("<|endoftext|>", "<|im_end|>"))
 
     @property
     def chat_template(self) -> str | None:
