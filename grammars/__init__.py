@@ -2,6 +2,7 @@
 
 from sglite.errors import GrammarError
 from sglite.grammars.matcher import Grammar, Matcher, fill_masks, free_text
+from sglite.grammars.parts_json import plain_part, read_part, show_part
 from sglite.grammars.regex import compile_regex
 from sglite.grammars.schema import compile_json_schema, explain
 from sglite.grammars.text import compile_grammar
@@ -18,4 +19,7 @@ __all__ = [
     "explain",
     "fill_masks",
     "free_text",
+    "plain_part",
+    "read_part",
+    "show_part",
 ]

@@ -14,6 +14,7 @@ A plain string is a part that stands for itself, a compiled grammar one that sta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,12 @@ __all__ = [
     "ComposedGrammar",
     "Part",
     "capture",
+    "capture_names",
     "choice",
     "compile_parts",
     "grammar",
     "json_schema",
+    "read_captures",
     "regex",
     "repeat",
     "sequence",
@@ -156,6 +159,22 @@ def compile_parts(part: Part, vocab: Vocabulary) -> ComposedGrammar:
         compiled = vocab.compiled(("parts", part), compile_now)
     assert isinstance(compiled, ComposedGrammar)
     return compiled
+
+
+def capture_names(part: Part) -> list[str]:
+    """The names of all captures in a part, in their order, each as often as it is there."""
+    return names(part)
+
+
+def read_captures(part: Part, text: bytes) -> dict[str, list[bytes]]:
+    """`ComposedGrammar.captures` without the vocabulary of a model. Raises GrammarError for a part
+    that is a compiled grammar, since that one knows its vocabulary alone."""
+    return compile_parts(part, _single_bytes()).captures(text)
+
+
+@cache
+def _single_bytes() -> Vocabulary:
+    return Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"<end>"], [256], [256])
 
 
 def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -94,6 +94,10 @@ class Matcher:
         """An independent matcher at the same position, with the same history."""
         raise NotImplementedError
 
+    def key(self) -> tuple[int, int]:
+        """A pair that is the same for matchers at the same position of one grammar."""
+        raise NotImplementedError
+
     def forced_bytes(self) -> bytes:
         """The bytes that must come next, up to the first choice (ending is one) or 4096."""
         raise NotImplementedError

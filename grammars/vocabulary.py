@@ -89,6 +89,11 @@ class Vocabulary:
             raise IndexError(f"id {token_id} is outside a vocabulary of {self.size}")
         return self._tokens[token_id]
 
+    @property
+    def tokens(self) -> Sequence[bytes]:
+        """The bytes of every id; special ids included."""
+        return self._tokens
+
     def empty_mask(self) -> NDArray[np.uint32]:
         """A mask with no bit set: uint32 `[mask_words]`."""
         return np.zeros(self.mask_words, np.uint32)

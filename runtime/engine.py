@@ -115,9 +115,13 @@ class LocalEngine(Engine):
     def template_variables(self) -> dict[str, str]:
         return self._tokenizer.template_variables
 
-    def open(self, *, priority: int = 0) -> SequenceId:
+    @property
+    def capacity(self) -> int:
+        return self._rules.capacity
+
+    def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
         number = next(self._numbers)
-        self._command(self._lifecycle.open, number, priority)
+        self._command(self._lifecycle.open, number, priority, deadline)
         return number
 
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
@@ -213,6 +217,7 @@ class LocalEngine(Engine):
         while self._inbox:
             command, args = self._inbox.popleft()
             command(*args)
+        self._lifecycle.expire()
         rows = self._scheduler.plan()
         try:
             self._scheduler.copies.flush(self._backend.copy_pages)
@@ -264,21 +269,29 @@ class LocalEngine(Engine):
                 self._lifecycle.hand_over(row.sequence, task, logits[at : at + row.logits])
             at += row.logits
         if drawn:
-            self._draw(drawn, logits if len(drawn) == len(logits) else logits[picked])
+            logits = logits if len(drawn) == len(logits) else logits[picked]
+            for place, gen in enumerate(drawn):
+                if gen.shaping is not None:
+                    gen.shaping.apply(logits[place], gen.ids)
+            self._draw(drawn, logits)
 
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:
         """Draw one outcome for each generation: together, or one by one where together raises."""
         try:
             self._batch.load(drawn, self._constraints)
-            ids, logprobs = self._backend.draw(logits, self._batch.request())
+            request = self._batch.request()
+            ids, logprobs = self._backend.draw(logits, request)
         except Exception as error:
             if len(drawn) == 1:
-                self._lifecycle.fail(drawn[0].sequence, error)
+                self._lifecycle.fail(drawn[0].sequence, drawn[0].reason(error))
             else:
                 for row, gen in enumerate(drawn):
                     self._draw([gen], logits[row : row + 1])
             return
-        for gen, token, logprob in zip(drawn, ids.tolist(), logprobs.tolist(), strict=True):
+        outcomes = zip(drawn, ids.tolist(), logprobs.tolist(), strict=True)
+        for row, (gen, token, logprob) in enumerate(outcomes):
+            if gen.observes:
+                gen.observe(logits[row], request.mask[row], token)
             self._lifecycle.accept(gen, token, logprob)
 
     # Checks

@@ -11,11 +11,18 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from sglite.errors import CapacityError
+from sglite.runtime.backends.base import Float32
+from sglite.runtime.endings import PreparedGen
+from sglite.runtime.outcomes import most_probable
 from sglite.runtime.output import StopMatch, StopText, ValueText
 from sglite.runtime.prompt import Tokenizer
 from sglite.runtime.segment import FinishReason, Gen, HoleResult
 from sglite.runtime.sequence import Sequence
+from sglite.runtime.shaping import shaping_of
 
 if TYPE_CHECKING:
     from sglite.grammars import Grammar, Matcher, Vocabulary
@@ -33,12 +40,6 @@ class Rules:
     capacity: int
 
 
-def stop_texts(gen: Gen) -> tuple[StopText, ...]:
-    """The stop and until texts of a hole, as bytes."""
-    stops = [StopText(text.encode(), text, False) for text in gen.stop]
-    return (*stops, *(StopText(text.encode(), text, True) for text in gen.until))
-
-
 class Generation:
     """`matcher` is None while any text may follow; `finish` is None until the hole ended.
 
@@ -48,12 +49,15 @@ class Generation:
 
     __slots__ = (
         "_base",
-        "_end_ids",
+        "_endings",
         "_first_token_at",
+        "_likely_mark",
+        "_prefix",
         "_rules",
         "_started_at",
         "_stop",
         "_token_bytes",
+        "_tops",
         "_value",
         "budget",
         "constrained",
@@ -63,12 +67,14 @@ class Generation:
         "logprobs",
         "matcher",
         "sequence",
+        "shaping",
         "usage",
     )
 
     def __init__(
-        self, sequence: Sequence, gen: Gen, grammar: Grammar | None, prefix: bytes, rules: Rules
+        self, sequence: Sequence, gen: Gen, prepared: PreparedGen, prefix: bytes, rules: Rules
     ) -> None:
+        grammar, self._endings = prepared.grammar, prepared.endings
         self.sequence = sequence
         self.gen = gen
         self.finish: FinishReason | None = None
@@ -78,10 +84,15 @@ class Generation:
         self.constrained = grammar is not None
         self._base = len(sequence.ids)
         self._rules = rules
-        self._token_bytes = rules.tokenizer.token_bytes
+        # A grammar may read the text of special tokens, which are none elsewhere.
+        self._token_bytes = grammar.vocabulary.tokens if grammar else rules.tokenizer.token_bytes
         self._started_at = time.monotonic()
         self._first_token_at = 0.0
+        self._prefix = prefix
         self._stop: str | None = None
+        self._likely_mark: StopText | None = None
+        self._tops: list[dict[int, float]] = []
+        self.shaping = shaping_of(gen, sequence.ids)
         room = rules.capacity - self._base
         if room < 1:
             raise CapacityError(
@@ -90,31 +101,52 @@ class Generation:
             )
         self.budget = min(gen.max_tokens, room)
         """Tokens that the hole may still use."""
-        self._value = ValueText(() if grammar else stop_texts(gen), len(prefix))
+        self._value = ValueText(self._endings.texts, len(prefix), self._endings.patterns)
         self.matcher: Matcher | None = None
         if grammar is not None:
             self.matcher = grammar.matcher(prefix)
             self._check_budget(self.matcher, room)
         elif prefix:
             self.matcher = rules.free_text.matcher(prefix)
-        self._end_ids = self._all_end_ids()
         if self.constrained and self.matcher is not None:
             self._go_on(self.matcher)
             self._end_if_spent()
 
-    def end_outcome(self) -> tuple[array[int], bool]:
+    def end_outcome(self, mask: npt.NDArray[np.uint32]) -> tuple[array[int], bool]:
         """The ids whose total probability is the end outcome, and whether all that the mask refuses
-        counts to it too; no ids where the hole cannot end."""
+        counts to it too; no ids where the hole cannot end. Before `min_tokens` it cannot, and
+        `mask` [W] loses what would end it, as long as something is left there."""
         if self.constrained and not (self.matcher is not None and self.matcher.is_complete):
             return _NO_IDS, False
-        return self._end_ids, self.constrained
+        others = self._endings.others
+        if others is not None and len(self.ids) < self.gen.min_tokens:
+            going_on = mask & others
+            if going_on.any():
+                mask[:] = going_on
+                return _NO_IDS, False
+        return self._endings.ids, self.constrained
+
+    @property
+    def observes(self) -> bool:
+        """Whether `observe` has to be called before `accept`."""
+        return bool(self.gen.top_logprobs or self._endings.marks)
+
+    def observe(self, logits: Float32, mask: npt.NDArray[np.uint32], token: int) -> None:
+        """The logits [V] and the mask [W] that `token` was drawn with."""
+        ends, rest = self.end_outcome(mask)
+        if token >= 0 and self.gen.top_logprobs:
+            self._tops.append(most_probable(logits, mask, ends, rest, self.gen.top_logprobs))
+        if token < 0 and self._endings.marks:
+            # The end was drawn as one outcome; its name is that of the most probable of its ids.
+            best = ends[int(logits[np.array(ends)].argmax())]
+            self._likely_mark = self._endings.marks.get(best)
 
     def accept(self, token: int, logprob: float) -> None:
         """The drawn outcome: an id, or -1 for the end."""
         if not self._first_token_at:
             self._first_token_at = time.monotonic()
         if token < 0:
-            self.finish = "until" if self.constrained and self.gen.until else "eos"
+            self._end_by_outcome()
             return
         self.usage.decoded_tokens += 1
         match = self._append(token, logprob)
@@ -131,6 +163,17 @@ class Generation:
                 self._go_on(matcher)
         self._end_if_spent()
 
+    def reason(self, error: Exception) -> Exception:
+        """Why no outcome could be drawn, in the user's words where they are to blame."""
+        if self.shaping is None or not self.shaping.bans or not isinstance(error, ValueError):
+            return error
+        blamed = ValueError(
+            f"hole {self.gen.name!r}: logit_bias forbids every id that may come after "
+            f"{len(self.ids)} tokens ({error})"
+        )
+        blamed.__cause__ = error
+        return blamed
+
     def delta(self) -> str:
         """New text that is certain; the rest when the hole has ended."""
         return self._value.take() if self.finish is None else self._value.close()
@@ -145,6 +188,8 @@ class Generation:
             finish=self.finish,
             logprobs=tuple(self.logprobs),
             stop=self._stop,
+            top_logprobs=tuple(self._tops),
+            healed=self._prefix.decode("utf-8", "replace"),
             usage=self.usage,
             started_at=self._started_at,
             first_token_at=self._first_token_at or time.monotonic(),
@@ -156,7 +201,18 @@ class Generation:
         self.logprobs.append(logprob)
         self.sequence.ids.append(token)
         self.budget -= 1
-        return self._value.feed(self._token_bytes[token])
+        match = self._value.feed(self._token_bytes[token])
+        if len(self.ids) <= self.gen.min_tokens:
+            self._value.pass_over()
+            return None
+        return match
+
+    def _end_by_outcome(self) -> None:
+        mark = self._likely_mark
+        if mark is not None:
+            self.finish, self._stop = "until" if mark.is_until else "stop", mark.text
+        else:
+            self.finish = "until" if self.constrained and self.gen.until else "eos"
 
     def _go_on(self, matcher: Matcher) -> None:
         """After an accepted id of a constrained hole: what is forced, and the end by itself."""
@@ -180,18 +236,10 @@ class Generation:
             return False
         for token in forced:
             self._append(token, 0.0)
+            if self.gen.top_logprobs:
+                self._tops.append({token: 0.0})
         self.usage.forced_tokens += len(forced)
         return True
-
-    def _all_end_ids(self) -> array[int]:
-        vocabulary, gen = self._rules.vocabulary, self.gen
-        ids = set(gen.stop_ids)
-        if self.constrained or not gen.ignore_eos:
-            ids.update(vocabulary.eos_ids)
-        if self.constrained:
-            for stop in stop_texts(gen):
-                ids.update(int(token) for token in vocabulary.tokens_beginning(stop.data))
-        return array("i", sorted(ids))
 
     def _check_budget(self, matcher: Matcher, room: int) -> None:
         least = matcher.tokens_to_finish()
@@ -220,4 +268,6 @@ class Generation:
         self.sequence.ids.extend(straddling)
         self.ids[keep:] = straddling
         self.logprobs[keep:] = [0.0] * len(straddling)
+        if self.gen.top_logprobs:
+            self._tops[keep:] = [{token: 0.0} for token in straddling]
         self._value.cut(match.start)

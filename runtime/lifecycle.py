@@ -7,14 +7,17 @@ the sequence that it concerns and no other.
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import time
 from array import array
 from collections.abc import Iterable
 
-from sglite.errors import CancelledError, CapacityError
+from sglite.errors import CancelledError, CapacityError, DeadlineError
 from sglite.runtime.backends.base import Float32
 from sglite.runtime.cache.block_table import BlockTable
 from sglite.runtime.cache.pages import PagePool
+from sglite.runtime.endings import PreparedGen
 from sglite.runtime.engines.base import EventSink, SequenceId
 from sglite.runtime.generation import Generation, Rules
 from sglite.runtime.metrics import Metrics
@@ -55,10 +58,24 @@ class Lifecycle:
         self._scheduler = scheduler
         self._metrics = metrics
         self._numbers = numbers
+        self._deadlines: list[tuple[float, SequenceId]] = []
 
-    def open(self, number: SequenceId, priority: int) -> None:
+    def open(self, number: SequenceId, priority: int, deadline: float | None = None) -> None:
         """A new empty sequence."""
-        self.sequences[number] = Sequence(number, self._pool, priority)
+        self._add(Sequence(number, self._pool, priority, deadline))
+
+    def _add(self, sequence: Sequence) -> None:
+        self.sequences[sequence.number] = sequence
+        if sequence.deadline is not None:
+            heapq.heappush(self._deadlines, (sequence.deadline, sequence.number))
+
+    def expire(self) -> None:
+        """Fail the sequences whose deadline has passed."""
+        while self._deadlines and self._deadlines[0][0] <= time.monotonic():
+            _, number = heapq.heappop(self._deadlines)
+            sequence = self.sequences.get(number)
+            if sequence is not None and sequence.error is None:
+                self.fail(sequence, DeadlineError("the deadline passed before this was done"))
 
     def submit(self, number: SequenceId, run: SegmentRun) -> None:
         """Work for a sequence, after all that it has."""
@@ -74,9 +91,10 @@ class Lifecycle:
     def fork(self, number: SequenceId, numbers: list[SequenceId]) -> None:
         """Branches of a sequence, born when all that it has is done."""
         parent = self.sequences.get(number)
-        children = [Sequence(n, self._pool) for n in numbers]
-        self.sequences.update(zip(numbers, children, strict=True))
+        deadline = parent.deadline if parent is not None else None
+        children = [Sequence(n, self._pool, deadline=deadline) for n in numbers]
         for child in children:
+            self._add(child)
             child.unborn = True
             if parent is None:
                 child.error = CancelledError(f"sequence {number} was closed before its fork")
@@ -130,17 +148,18 @@ class Lifecycle:
             return
         step, prepared = run.segment.steps[run.step], run.prepared[run.step]
         if isinstance(step, Gen | Select):
-            self._begin_hole(sequence, step, prepared)
+            self._begin_hole(sequence, run, step, prepared)
         else:
             assert isinstance(prepared, Prompt)
-            self._append(sequence, prepared)
+            self._append(sequence, run, prepared)
             run.step += 1
 
-    def _append(self, sequence: Sequence, prompt: Prompt) -> None:
+    def _append(self, sequence: Sequence, run: SegmentRun, prompt: Prompt) -> None:
         bos = self._tokenizer.bos_id
         starts = not sequence.ids and self._tokenizer.add_bos
         if starts and bos is not None and list(prompt.ids[:1]) != [bos]:
             sequence.append_literal(array("i", [bos]), 0)
+        run.marks.append(sequence.mark())
         if prompt.ids:
             sequence.append_literal(prompt.ids, prompt.healable)
         if len(sequence.ids) > self._rules.capacity:
@@ -149,7 +168,9 @@ class Lifecycle:
                 f"memory hold {self._rules.capacity}; shorten the text or raise `context`"
             )
 
-    def _begin_hole(self, sequence: Sequence, hole: Gen | Select, prepared: Prepared) -> None:
+    def _begin_hole(
+        self, sequence: Sequence, run: SegmentRun, hole: Gen | Select, prepared: Prepared
+    ) -> None:
         if not sequence.ids:
             if self._tokenizer.bos_id is None:
                 raise ValueError(
@@ -158,17 +179,12 @@ class Lifecycle:
                 )
             sequence.append_literal(array("i", [self._tokenizer.bos_id]), 0)
         token_bytes = self._tokenizer.token_bytes
+        run.marks.append(sequence.mark(self._longest_token))
         prefix = heal(sequence, self._rules.vocabulary, token_bytes, self._longest_token)
         if isinstance(hole, Select):
-            selection = Selection(
-                sequence, hole, prefix, self._tokenizer, self._rules.capacity, self._spawn
-            )
-            sequence.task = selection
-            if selection.is_scored:
-                self._end_hole(sequence, selection.pick())
-                return
+            sequence.task = Selection(sequence, hole, prefix, self._rules, self._spawn)
         else:
-            assert not isinstance(prepared, Prompt)
+            assert isinstance(prepared, PreparedGen)
             generation = Generation(sequence, hole, prepared, prefix, self._rules)
             sequence.task = generation
             self._tell_delta(sequence, generation)
@@ -184,6 +200,11 @@ class Lifecycle:
     def _end_hole(self, sequence: Sequence, result: HoleResult) -> None:
         run = sequence.run
         assert run is not None
+        hole = run.segment.steps[run.step]
+        assert isinstance(hole, Gen | Select)
+        drops = hole.drops if isinstance(hole, Gen) else 0
+        if hole.hidden or drops:
+            sequence.rewind(run.marks[run.step - drops], () if hole.hidden else result.ids)
         sequence.task = sequence.account = None
         self._metrics.count_hole(result.usage)
         run.step += 1

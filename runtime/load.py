@@ -38,7 +38,9 @@ def load_engine(
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise TypeError(f"{argument} must be a whole number or None, got {value!r}")
     if backend != "cpu":
-        raise ModelError(f"no backend named {backend!r}; this version has 'cpu' and 'scripted'")
+        raise ModelError(
+            f"no backend named {backend!r}; this version has 'cpu', 'scripted' and 'remote'"
+        )
     if not isinstance(prefix_cache, bool):
         raise ValueError(
             f"prefix_cache={prefix_cache!r}: this version keeps the prefix cache in memory alone; "
@@ -54,7 +56,7 @@ def load_engine(
         raise ValueError(f"kv_memory={memory} bytes holds no page; one page takes {page} bytes")
     runner = CpuBackend(gguf, config, threads=threads, pages=memory // page, kv_dtype=kv_dtype)
     vocabulary = Vocabulary.from_tokens(
-        tokenizer.token_bytes,
+        tokenizer.spelled,
         eos_ids=tokenizer.eos_ids,
         special_ids=tokenizer.special_ids,
         encode=tokenizer.encode_bytes,

@@ -1,9 +1,9 @@
 """Literal text to ids, and the healing of its end.
 
-All pieces of an Append are one text: it is cut only at special tokens, and what stands between two
-of them is encoded in one go, whoever wrote it. Healing takes back the last tokens of user text
-where a longer token could span the border to the value; their bytes become a forced prefix of the
-hole's grammar.
+All pieces of an Append are one text: it is cut only at special tokens and at generated ids, and
+what stands between two of them is encoded in one go, whoever wrote it. Healing takes back the last
+tokens of user text where a longer token could span the border to the value; their bytes become a
+forced prefix of the hole's grammar.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Tokenizer(Protocol):
     def encode_bytes(self, data: bytes) -> list[int]:
         """Ids of any bytes."""
 
+    def special_id(self, text: str) -> int | None:
+        """The id of the special token that is spelled so, or None."""
+
     def split_special(self, text: str) -> list[str | int]:
         """The text cut at the texts of special tokens, these as ids."""
 
@@ -54,7 +57,8 @@ class Prompt:
 
 
 def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
-    """Ids of the pieces. Raises ValueError for a `special` piece that is not one special token."""
+    """Ids of the pieces. Raises ValueError for a `special` piece that is not one special token,
+    and for ids that the model does not have."""
     ids = array("i")
     run: list[tuple[str, bool]] = []
     healable = 0
@@ -73,6 +77,11 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
         if piece.kind == "user":
             run.append((piece.text, True))
             continue
+        if piece.kind == "ids":
+            end_run()
+            ids.extend(_known(piece.ids, tokenizer.vocab_size))
+            healable = 0
+            continue
         parts = tokenizer.split_special(piece.text)
         if piece.kind == "special" and not (len(parts) == 1 and isinstance(parts[0], int)):
             raise ValueError(
@@ -89,6 +98,16 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
     if run:
         end_run()
     return Prompt(ids, healable)
+
+
+def _known(ids: Sequence[int], vocab_size: int) -> Sequence[int]:
+    for token in ids:
+        if not 0 <= token < vocab_size:
+            raise ValueError(
+                f"id {token} is not in the vocabulary (0 to {vocab_size - 1}); ids stand for text "
+                "of the model that generated them"
+            )
+    return ids
 
 
 def _healable(ids: list[int], run: list[tuple[str, bool]], token_bytes: Sequence[bytes]) -> int:

@@ -67,10 +67,11 @@ class DrawBatch:
     def load(self, drawn: Sequence[Generation], constraints: Constraints) -> None:
         """Take the parameters and masks of these generations, one row each."""
         self._size = len(drawn)
+        self._fill_masks(drawn, constraints)
         del self._end_ids[:]
         for row, generation in enumerate(drawn):
             gen, sampling = generation.gen, generation.gen.sampling
-            end_ids, end_rest = generation.end_outcome()
+            end_ids, end_rest = generation.end_outcome(self._masks[row])
             self._floats[0, row] = sampling.temperature
             self._floats[1, row] = sampling.top_p
             self._floats[2, row] = sampling.min_p
@@ -80,7 +81,6 @@ class DrawBatch:
             self._end_rest[row] = end_rest
             self._end_ids.extend(end_ids)
             self._end_start[row + 1] = len(self._end_ids)
-        self._fill_masks(drawn, constraints)
 
     def request(self) -> DrawRequest:
         """The request for what was loaded; most of its arrays are views."""

@@ -14,7 +14,7 @@ from sglite.options import DEFAULT_MAX_TOKENS, GREEDY, Sampling
 if TYPE_CHECKING:
     from sglite.grammars.compose import Part
 
-PieceKind = Literal["user", "template", "special"]
+PieceKind = Literal["user", "template", "special", "ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,13 @@ class Piece:
 
     `user`: text of the program or its arguments; never becomes special ids and may be healed.
     `template`: a fragment of the model's chat template; special tokens in it are parsed, and it is
-    never healed. `special`: the text of exactly one special token, asked for by the user.
+    never healed. `special`: the text of exactly one special token, asked for by the user. `ids`:
+    these ids as they are, of text that an engine has generated before; `text` is only shown.
     """
 
     text: str
     kind: PieceKind = "user"
+    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class Constraint:
     `json_schema`: `source` is the schema as JSON text; `regex`: a pattern, matched in full;
     `grammar`: a grammar text in the format that `options` names; `parts`: a part of
     `sglite.grammars.compose`. `options` are keyword arguments of the matching
-    `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash.
+    `sglite.grammars.compile_*`, as sorted pairs, so that values compare and hash; one more,
+    `special_texts`, names special tokens that stand for their texts here, as in no other hole.
     """
 
     kind: Literal["json_schema", "regex", "grammar", "parts"]
@@ -58,7 +61,14 @@ class Gen:
 
     `key` is the 64-bit randomness key of the hole: (seed, row, branch path, variable, occurrence)
     hashed by the language; the engine adds the token index. `until` texts are expected to follow
-    the value, `stop` texts and `stop_ids` end it; none of them is part of the value or the state.
+    the value, `stop` texts, matches of `stop_regex` and `stop_ids` end it; none of them is part of
+    the value or the state. Before `min_tokens` the hole does not end as long as it can go on.
+    `logit_bias` is added to the logits of ids before anything else; -inf forbids an id.
+    `top_logprobs`: so many of the most probable outcomes are kept for each position. `hidden`: the
+    ids leave the state when the hole has ended. `drops`: when it has ended, what that many steps
+    before this one brought leaves the state.
+
+    A `stop` or `until` text that is one special token of the model ends the hole at that token.
     """
 
     name: str
@@ -70,19 +80,38 @@ class Gen:
     stop_ids: tuple[int, ...] = ()
     until: tuple[str, ...] = ()
     ignore_eos: bool = False
+    min_tokens: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    stop_regex: tuple[str, ...] = ()
+    top_logprobs: int = 0
+    hidden: bool = False
+    drops: int = 0
+
+
+SelectMethod = Literal["prob", "mean", "greedy", "pmi"]
+DEFAULT_METHOD: SelectMethod = "prob"
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
     """A hole that picks one of `choices` and keeps the distribution over all of them.
 
-    Of `sampling` only the temperature counts: the choices are few, and none is cut away.
+    Of `sampling` only the temperature counts: the choices are few, and none is cut away. `method`:
+    what a choice scores. `prob`: its total log probability; where one choice begins another, also
+    that of not going on. `greedy`: the same, with each token's probability among those that the
+    choices leave; without a temperature the most probable way is taken token by token. `mean`: the
+    mean log probability of its tokens. `pmi`: its log probability less that of the choice alone,
+    without the prompt. `until`, for `prob` and `greedy`: every choice also counts the probability
+    that one of these texts, or the end of the turn, comes next.
     """
 
     name: str
     choices: tuple[str, ...]
     key: int = 0
     sampling: Sampling = GREEDY
+    method: SelectMethod = DEFAULT_METHOD
+    until: tuple[str, ...] = ()
+    hidden: bool = False
 
 
 Hole = Gen | Select
@@ -133,8 +162,11 @@ class HoleResult:
     `until` was drawn, "length" after max_tokens, "context" where the context is full, "select" for
     a choice. logprobs: natural-log probability of each id under the distribution it was drawn from
     (masked, before temperature), 0.0 for a forced id. distribution: for select, choice ->
-    probability, in the order of the choices, summing to 1. stop: the stop or until text that ended
-    it. times: time.monotonic() seconds.
+    probability, in the order of the choices, summing to 1. scores: for select, choice -> what its
+    method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
+    top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
+    probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
+    before the hole that became part of `ids`. times: time.monotonic() seconds.
     """
 
     name: str
@@ -144,10 +176,33 @@ class HoleResult:
     logprobs: tuple[float, ...] = ()
     stop: str | None = None
     distribution: dict[str, float] | None = None
+    scores: dict[str, float] | None = None
+    top_logprobs: tuple[dict[int, float], ...] = ()
+    healed: str = ""
     usage: Usage = field(default_factory=Usage)
     started_at: float = 0.0
     first_token_at: float = 0.0
     finished_at: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """How many ids the hole has."""
+        return len(self.ids)
+
+    @property
+    def cached(self) -> int:
+        """How many ids of the prompt before it came from the prefix cache."""
+        return self.usage.cached_tokens
+
+    @property
+    def forced(self) -> int:
+        """How many of its ids the constraint left no choice about."""
+        return self.usage.forced_tokens
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.finished_at - self.started_at
 
     def __repr__(self) -> str:
         text = self.text if len(self.text) <= 48 else f"{self.text[:45]}..."

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,11 @@ from sglite.runtime.cache.pages import PagePool
 from sglite.runtime.cache.prefix_tree import page_key
 from sglite.runtime.engines.base import EventSink
 from sglite.runtime.plan import PAGE_SIZE
-from sglite.runtime.prompt import Prompt
 from sglite.runtime.segment import Segment, Usage
 
 if TYPE_CHECKING:
-    from sglite.grammars import Grammar
     from sglite.runtime.generation import Generation
+    from sglite.runtime.prepare import Prepared
     from sglite.runtime.select import Branch, Selection
 
 
@@ -37,12 +37,26 @@ class State(Enum):
 
 @dataclass(slots=True)
 class SegmentRun:
-    """A submitted segment under way: literal text is tokenised and constraints are compiled."""
+    """A submitted segment under way: literal text is tokenised and constraints are compiled.
+
+    `marks`: where each step so far began.
+    """
 
     segment: Segment
-    prepared: tuple[Prompt | Grammar | None, ...]
+    prepared: tuple[Prepared, ...]
     sink: EventSink
     step: int = 0
+    marks: list[Mark] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Mark:
+    """The state before a step: `length` ids, of which the step may change the last ones, `tail`;
+    `healable` of them lie in user text."""
+
+    length: int
+    tail: array[int]
+    healable: int
 
 
 @dataclass(slots=True)
@@ -77,6 +91,7 @@ class Sequence:
         "account",
         "arrival",
         "computed",
+        "deadline",
         "error",
         "goal",
         "healable",
@@ -96,9 +111,12 @@ class Sequence:
         "unborn",
     )
 
-    def __init__(self, number: int, pool: PagePool, priority: int = 0) -> None:
+    def __init__(
+        self, number: int, pool: PagePool, priority: int = 0, deadline: float | None = None
+    ) -> None:
         self.number = number
         self.priority = priority
+        self.deadline = deadline
         self.ids = array("i")
         self.table = BlockTable(pool)
         self.computed = 0
@@ -126,6 +144,24 @@ class Sequence:
         self.ids.extend(ids)
         self.literal += len(ids)
         self.healable = healable
+
+    def mark(self, tail: int = 0) -> Mark:
+        """The state as it is, to go back to after a step that heals at most `tail` ids."""
+        first = len(self.ids) - min(tail, self.healable)
+        return Mark(len(self.ids), self.ids[first:], self.healable)
+
+    def rewind(self, mark: Mark, value: Items[int]) -> None:
+        """Go back to a mark, and on with the ids of a value."""
+        first = mark.length - len(mark.tail)
+        there = self.ids[first : mark.length]
+        same = 0
+        while same < len(there) and there[same] == mark.tail[same]:
+            same += 1
+        self.truncate(first + same)
+        self.ids.extend(mark.tail[same:])
+        self.ids.extend(value)
+        if not value:
+            self.literal, self.healable = len(mark.tail) - same, mark.healable
 
     def truncate(self, length: int) -> None:
         """Forget every id from `length` on."""

@@ -35,7 +35,18 @@ class ProgramError(SgliteError):
 
 
 class GraphBreak(SgliteError):  # noqa: N818 (a fixed public name)
-    """A program did something that a symbolic trace cannot represent."""
+    """A program did something that a symbolic trace cannot represent.
+
+    `filename` and `line` say where.
+    """
+
+    def __init__(
+        self, message: str, *, filename: str | None = None, line: int | None = None
+    ) -> None:
+        place = f" ({filename}:{line})" if filename is not None else ""
+        super().__init__(f"{message}{place}")
+        self.filename = filename
+        self.line = line
 
 
 class GrammarError(SgliteError):

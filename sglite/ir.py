@@ -1,20 +1,22 @@
 """The nodes of a program: what a run records, one value for each step.
 
 Nodes are frozen values that know where the user wrote them and nothing of engines, tokens or
-models. `lowering` turns them into the steps of a segment; a `Graph` prints them as a tree.
+models. `lowering` turns them into the steps of a segment; a `Graph` has them in their order.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sglite.options import Options
-from sglite.runtime.segment import Constraint
+from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
+from sglite.values import Operand, Value, describe
 
-GRAPH_VERSION = 1
+if TYPE_CHECKING:
+    from sglite.tool_formats import ToolUse
+    from sglite.tools import Tool
 
 _NOTHING_SAID = Options()
 
@@ -24,6 +26,10 @@ class Place(NamedTuple):
 
     filename: str
     line: int
+
+
+NOWHERE = Place("<graph>", 0)
+"""Of a node that was written by hand."""
 
 
 class Expression:
@@ -57,10 +63,12 @@ class Concat(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Expression):
-    """A whole turn of a chat, `user("...")`; recording it opens and closes the role."""
+    """A whole turn of a chat, `user("...")`; recording it opens and closes the role. `tools`: what
+    the model is told of there."""
 
     role: str
     parts: tuple[str | Expression, ...]
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +99,25 @@ def unfit(content: object) -> TypeError:
     )
 
 
+_PARTS = (str, Expression)
+
+
 def _concat(*operands: object) -> Concat:
     parts: list[str | Expression] = []
     for operand in operands:
-        if isinstance(operand, Concat):
-            parts.extend(operand.parts)
-        elif isinstance(operand, str | Expression):
+        if type(operand) is Concat:
+            parts += operand.parts
+        elif isinstance(operand, _PARTS):
             parts.append(operand)
         else:
             raise unfit(operand)
     return Concat(tuple(parts))
+
+
+_placed: dict[tuple[int, Place], tuple[Any, Any]] = {}
+"""Nodes that were recorded before: each row of a batch records the same ones at the same places."""
+
+_MOST_PLACED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +128,15 @@ class Node(Expression):
 
     def at(self, place: Place) -> Self:
         """This node, recorded at `place`."""
-        return replace(self, place=place)
+        key = (id(self), place)
+        found = _placed.get(key)
+        if found is None:
+            if len(_placed) >= _MOST_PLACED:
+                _placed.clear()
+            # With the node itself, so that its id is nobody else's.
+            found = _placed[key] = (self, replace(self, place=place))
+        placed: Self = found[1]
+        return placed
 
     def describe(self) -> str:
         """The node as an error message names it, for instance `gen('age')`."""
@@ -125,17 +150,52 @@ class Literal(Node):
     text: str
 
     def describe(self) -> str:
-        return f"text {_short(self.text)}"
+        return f"text {short(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Node):
+    """What a compiled program works out when it runs, and adds: text of an argument or of a value
+    that was generated, or an expression that was passed as an argument."""
+
+    value: Value
+
+    def describe(self) -> str:
+        return f"insert {describe(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Special(Node):
-    """The text of exactly one special token."""
+    """The text of exactly one special token; not `exact`: any text, in which special tokens count.
+    `hidden`: it stands in the prompt for a while and is no part of the text."""
 
     text: str
+    exact: bool = True
+    hidden: bool = False
 
     def describe(self) -> str:
         return f"special({self.text!r})"
+
+
+class Thought(NamedTuple):
+    """Free text before a value, up to a mark. `opening` None: found with `closing` in the model's
+    template, "" for none. `hidden`: it leaves the prompt when the value is there."""
+
+    closing: str | None
+    opening: str | None
+    max_tokens: int
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A variable that is part of the text of a hole. `many`: a list, one for each time that the
+    part was read; `parse` and `origin` as in Gen."""
+
+    name: str
+    parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+    many: bool = False
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +204,12 @@ class Gen(Node):
 
     `options` has what the hole itself says; what it leaves open is taken from the run. `spaced`:
     a space may come before the value where the text before the hole does not end in one. `origin`:
-    the type whose schema the constraint is, as the user wrote it.
+    the type whose schema the constraint is, as the user wrote it. `tools`: what the model may call
+    instead of writing text; the constraint follows when the format of the model is known.
+
+    `hidden`: the text leaves the prompt when the hole has ended. `shown`: whether it is part of the
+    program's text. `drops`: so many steps before it leave the prompt with its end. `think` and
+    `samples` are what one call of `gen` asked for; a state records what they stand for.
     """
 
     name: str | None
@@ -157,9 +222,20 @@ class Gen(Node):
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
     spaced: bool = False
     origin: str | None = None
+    min_tokens: int = 0
+    stop_regex: tuple[str, ...] = ()
+    logit_bias: tuple[tuple[int | str, float], ...] = ()
+    top_logprobs: int = 0
+    hidden: bool = False
+    shown: bool = True
+    drops: int = 0
+    think: Thought | None = None
+    samples: int | None = None
+    captures: tuple[Captured, ...] = ()
+    tools: ToolUse | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
-        return f"gen({self.name!r})"
+        return f"gen({'' if self.name is None else repr(self.name)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +245,30 @@ class Select(Node):
     name: str | None
     choices: tuple[str, ...]
     options: Options = _NOTHING_SAID
+    method: SelectMethod = DEFAULT_METHOD
+    until: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether its text is part of the program's text."""
+        return not self.hidden
 
     def describe(self) -> str:
         return f"select({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Late(Node):
+    """A hole of a compiled program with options that are known when it runs: a call of `gen` or
+    `select`, with its arguments by name."""
+
+    primitive: str
+    name: str | None
+    arguments: tuple[tuple[str, Operand], ...]
+
+    def describe(self) -> str:
+        return f"{self.primitive}({self.name!r})"
 
 
 Hole = Gen | Select
@@ -179,9 +276,12 @@ Hole = Gen | Select
 
 @dataclass(frozen=True, slots=True)
 class RoleOpen(Node):
-    """The start of a turn."""
+    """The start of a turn. `text`: what the template of the model wrote there, once it has run;
+    `verbatim`: it holds for other runs too, since tools had a part in it."""
 
     role: str
+    text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"{self.role}()"
@@ -189,9 +289,11 @@ class RoleOpen(Node):
 
 @dataclass(frozen=True, slots=True)
 class RoleClose(Node):
-    """The end of a turn."""
+    """The end of a turn. `text` and `verbatim`: as for its start."""
 
     role: str
+    text: str = field(default="", compare=False)
+    verbatim: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
         return f"end of {self.role}()"
@@ -199,19 +301,24 @@ class RoleClose(Node):
 
 @dataclass(frozen=True, slots=True)
 class Fork(Node):
-    """The point at which `branches` branches leave this one."""
+    """The point at which `branches` branches leave this one; their numbers begin with `first`."""
 
     branches: int
+    names: tuple[str, ...] = ()
+    first: int = 1
 
     def describe(self) -> str:
-        return f"fork({self.branches})"
+        return f"fork({list(self.names) if self.names else self.branches})"
 
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """The point at which the variables `names` of the branches came back, as lists."""
+    """The point at which the variables `names` of `branches` came back: as lists, or, where the
+    branches are called `keys`, as dicts."""
 
     names: tuple[str, ...]
+    branches: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,62 +339,33 @@ class CallClose(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """What one run recorded: the nodes of a branch, and for each fork the graphs that left it."""
-
-    nodes: tuple[Node, ...]
-    forks: tuple[tuple[Graph, ...], ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines("", 0))
-
-    def _lines(self, indent: str, depth: int) -> Iterator[str]:
-        forks = iter(self.forks)
-        for node in self.nodes:
-            if isinstance(node, RoleClose | CallClose):
-                depth -= 1
-                continue
-            place = f"  (line {node.place.line})" if node.place else ""
-            yield f"{indent}{'  ' * depth}{node.describe()}{_details(node)}{place}"
-            if isinstance(node, RoleOpen | CallOpen):
-                depth += 1
-            elif isinstance(node, Fork):
-                for number, branch in enumerate(next(forks)):
-                    yield f"{indent}{'  ' * depth}├ branch {number}"
-                    yield from branch._lines(f"{indent}{'  ' * depth}│ ", 0)
-
-    def to_json(self) -> str:
-        """The graph as JSON text, with a version; parsers of values are left out."""
-        return json.dumps({"version": GRAPH_VERSION, **self._plain()}, ensure_ascii=False)
-
-    def _plain(self) -> dict[str, Any]:
-        return {
-            "nodes": [_plain_node(node) for node in self.nodes],
-            "forks": [[branch._plain() for branch in fork] for fork in self.forks],
-        }
+class Release(Node):
+    """The point after which nothing uses this branch."""
 
 
-def _plain_node(node: Node) -> dict[str, Any]:
-    plain: dict[str, Any] = {"node": type(node).__name__}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if each.name == "parse" or value == each.default:
-            continue
-        if isinstance(value, Options | Constraint):
-            value = {f.name: getattr(value, f.name) for f in fields(value)}
-            if not isinstance(value.get("source", ""), str):
-                value["source"] = str(value["source"])
-        elif isinstance(value, Place):
-            value = value._asdict()
-        plain[each.name] = value
-    return plain
+class Step(NamedTuple):
+    """A node, and the number of the branch that recorded it; 0 is the program itself."""
+
+    branch: int
+    node: Node
 
 
-def _details(node: Node) -> str:
+def details(node: Node) -> str:
+    """What stands after the name of a node in a tree."""
     if isinstance(node, Gen) and node.constraint is not None:
-        return f": {node.constraint.kind} {_short(str(node.constraint.source))}"
+        if node.tools is not None:
+            return f": tools {short(', '.join(tool.name for tool in node.tools.tools))}"
+        source = node.constraint.source
+        if node.constraint.kind == "parts":
+            from sglite.grammars import show_part  # native, and seldom needed here
+
+            return f": parts {short(show_part(source), quoted=False)}"
+        return f": {node.constraint.kind} {short(str(source))}"
     if isinstance(node, Select):
-        return f": {_short(', '.join(node.choices))}"
+        return f": {short(', '.join(node.choices))}"
+    if isinstance(node, Late):
+        said = (f"{n}={describe(v)}" for n, v in node.arguments if n != "name")
+        return f": {short(', '.join(said))}"
     if isinstance(node, Join):
         return f": {', '.join(node.names)}"
     return ""
@@ -304,5 +382,7 @@ def check_text(what: str, text: str) -> None:
         ) from None
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 48 else f"{text[:45]}...")
+def short(text: str, *, quoted: bool = True) -> str:
+    """The beginning of a text, in quotes."""
+    cut = text if len(text) <= 48 else f"{text[:45]}..."
+    return repr(cut) if quoted else cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,6 +15,7 @@ from sglite.runtime.engines.base import Engine
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
     from sglite.grammars import Vocabulary
+    from sglite.runtime.engines.chat_api import Extension
 
 
 class Model:
@@ -28,6 +29,12 @@ class Model:
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
     gets some valid text. The arguments that size an engine mean nothing there.
+
+    `backend="remote"` asks the OpenAI-compatible endpoint at `url` (`http://localhost:8000/v1`) for
+    the model of that name. `api_key` None: OPENAI_API_KEY of the environment, or none.
+    `extensions` names what the endpoint can do beyond OpenAI's own: "structured_outputs" (regex,
+    grammars), "sampling" (top_k, min_p, ...), "prefill" (holes behind text of their own turn). What
+    it cannot do is a ProgramError that names it.
 
     Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
     range.
@@ -44,14 +51,33 @@ class Model:
         kv_dtype: Literal["f16", "f32"] = "f16",
         prefix_cache: bool | str | PathLike[str] = True,
         script: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        api_key: str | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
+        if backend != "remote" and (url is not None or api_key is not None or extensions):
+            raise ValueError(
+                f"url=, api_key= and extensions= are for backend='remote', not for {backend!r}"
+            )
         if backend == "scripted":
             from sglite.runtime.engines.scripted import ScriptedEngine
+            from sglite.tool_formats import script_of
 
-            self._adopt(ScriptedEngine(fspath(name), script=script))
+            self._adopt(ScriptedEngine(fspath(name), script=script_of(script or {})))
             return
         if script is not None:
             raise ValueError(f"script= is for backend='scripted', not for {backend!r}")
+        if backend == "remote":
+            from sglite.runtime.engines.remote import RemoteEngine
+
+            if url is None:
+                raise ValueError("backend='remote' needs url=, such as 'http://localhost:8000/v1'")
+            self._adopt(
+                RemoteEngine(
+                    fspath(name), url=url, api_key=api_key, extensions=extensions, context=context
+                )
+            )
+            return
         from sglite.runtime.load import load_engine
 
         self._adopt(

@@ -5,18 +5,23 @@ Each of these only describes; nothing runs before a state records it with `s += 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sglite import ir
+from sglite.arguments import biases, check_name, check_number, texts, thought
+from sglite.composition import pattern
 from sglite.grammars import compose
 from sglite.options import Options
-from sglite.runtime.segment import Constraint
-from sglite.suggestions import names_unknown_arguments
+from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
+from sglite.suggestions import did_you_mean, names_unknown_arguments, remembers
+from sglite.tool_formats import ToolChoice, ToolUse
+from sglite.tools import Tool, tool_tuple
 from sglite.types import ValueType, json_type, schema_type, value_type
 
 
+@remembers
 @names_unknown_arguments(choices="to pick one of several texts write sgl.select(name, choices)")
 def gen(
     name: str | None = None,
@@ -24,16 +29,32 @@ def gen(
     *,
     regex: str | None = None,
     json: Any = None,
-    grammar: str | Path | compose.Part | Constraint | None = None,
+    grammar: str | Path | compose.Part | ir.Expression | Constraint | None = None,
     max_tokens: int | None = None,
+    min_tokens: int = 0,
     stop: str | Sequence[str] = (),
     stop_ids: Sequence[int] = (),
+    stop_regex: str | Sequence[str] = (),
     until: str | Sequence[str] = (),
+    ignore_eos: bool = False,
     temperature: float | None = None,
     top_p: float | None = None,
     top_k: int | None = None,
     min_p: float | None = None,
-    ignore_eos: bool = False,
+    repetition_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    frequency_penalty: float | None = None,
+    logit_bias: Mapping[int | str, float] | None = None,
+    seed: int | None = None,
+    n: int | None = None,
+    logprobs: int = 0,
+    hidden: bool = False,
+    think: bool | str | tuple[str, str] = False,
+    think_tokens: int = 1024,
+    hide_thought: bool = False,
+    tools: Sequence[Tool] | None = None,
+    tool_choice: ToolChoice = "auto",
+    parallel: bool = False,
 ) -> ir.Gen:
     """A hole that the model fills; its value is `s[name]` and `row[name]`.
 
@@ -46,21 +67,37 @@ def gen(
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
     - `grammar`: a grammar text in GBNF; the path of a file, `.gbnf` or `.lark`; a part made with
-      `sglite.grammars.compose`; or a `Constraint`. The value is the text.
+      `sglite.grammars.compose`; a pattern (`sgl.one_of(...)` and the like), whose parts with names
+      become variables; or a `Constraint`. The value is the text.
+    - `tools`: functions with `@sgl.tool` that the model may call. The value is text or a `ToolCall`
+      (with `parallel` a list of them). `tool_choice`: "auto", "required", "none", a tool's name.
 
-    The hole ends at the end of its constraint, before a text of `stop` or `until`, at a token of
-    `stop_ids`, where the model ends its turn (unless `ignore_eos`), or after `max_tokens`: by
-    default 128 tokens, 512 for JSON. `stop` texts end free text. `until` texts are what the program
-    writes next, so that a value which could go on (`int`) knows where to end. None of them becomes
-    part of the value or of the state.
+    The hole ends at the end of its constraint, before a text of `stop` or `until` or a match of
+    `stop_regex`, at a token of `stop_ids`, where the model ends its turn (unless `ignore_eos`), or
+    after `max_tokens`: by default 128 tokens, 512 for JSON and calls. `stop` texts end free text;
+    one that is a special token of the model ends it at that token. `until` texts are what the
+    program writes next, so that a value which could go on (`int`) knows where to end. None of them
+    becomes part of the value or of the state. Within the first `min_tokens` nothing ends it that
+    leaves a choice.
 
-    What sampling leaves open comes from the run's `Options`; without those it is greedy. A hole
-    without a name gets one of its own; a name used again keeps every value (`row.all(name)`).
+    What sampling leaves open comes from the run's `Options`; without those it is greedy.
+    `logit_bias` maps ids, or texts of one token, to what is added to their logits (`-inf` forbids
+    one). `seed` is the hole's own instead of the run's. `logprobs`: `meta(name).top_logprobs` has
+    so many of the most probable outcomes for each token.
+
+    `n`: so many samples, each in a branch of its own; the value is their list, and none of them
+    enters the text. `hidden`: the value is kept, its text leaves the prompt. `think`: free text
+    before the value, at most `think_tokens`, up to a closing mark: a text, an opening and a closing
+    one, or True for those of the model's template. It is the variable `name.thought`; with
+    `hide_thought` it leaves the prompt when the value is there.
+
+    A hole without a name gets one of its own; a name used again keeps every value
+    (`row.all(name)`).
 
     Raises TypeError for a wrong argument and ValueError for one out of range.
     """
-    _check_name("gen", name)
-    said = {"type": type, "regex": regex, "json": json, "grammar": grammar}
+    check_name("gen", name)
+    said = {"type": type, "regex": regex, "json": json, "grammar": grammar, "tools": tools}
     constraints = [key for key, value in said.items() if value is not None]
     if len(constraints) > 1:
         raise TypeError(
@@ -68,36 +105,97 @@ def gen(
             "a hole takes one"
         )
     try:
+        use = None
+        if tools is not None:
+            use = ToolUse(tool_tuple("gen", tools), tool_choice, bool(parallel))
         value = _value_type(type, regex, json, grammar)
     except (TypeError, ValueError) as error:
         raise _same_kind(error)(f"gen({name!r}): {error}") from error
+    whole = {"min_tokens": min_tokens, "logprobs": logprobs, "think_tokens": think_tokens}
+    for argument, number in whole.items():
+        check_number("gen", name, argument, number, 1 if argument == "think_tokens" else 0)
+    if n is not None:
+        check_number("gen", name, "n", n, 1)
+    options = Options(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        seed=seed,
+    )
+    options.sampling()  # a value out of range is reported where it was written
+    if max_tokens is not None and min_tokens > max_tokens:
+        raise ValueError(f"gen({name!r}): min_tokens={min_tokens} is above max_tokens={max_tokens}")
+    if any(captured.name == name for captured in value.captures):
+        raise ValueError(f"gen({name!r}): a part of the pattern has the name of the hole")
     return ir.Gen(
         name,
         value.constraint,
-        _options(max_tokens, temperature, top_p, top_k, min_p),
-        _texts("stop", stop),
+        options,
+        texts("stop", stop),
         tuple(stop_ids),
-        _texts("until", until),
+        texts("until", until),
         ignore_eos,
         value.parse,
         value.spaced,
         value.origin,
+        min_tokens=min_tokens,
+        stop_regex=texts("stop_regex", stop_regex),
+        logit_bias=biases(name, logit_bias),
+        top_logprobs=logprobs,
+        hidden=hidden,
+        shown=not hidden,
+        think=thought(name, think, think_tokens, hide_thought),
+        samples=n,
+        captures=value.captures,
+        tools=use,
     )
 
 
+METHODS: Mapping[str, SelectMethod] = {
+    "prob": "prob",
+    "mean": "mean",
+    "greedy": "greedy",
+    "pmi": "pmi",
+    "token_length_normalized": "mean",
+    "greedy_token_selection": "greedy",
+    "unconditional_likelihood_normalized": "pmi",
+}
+"""The methods of `select`, also by the names that SGLang gives them."""
+
+
+@remembers
 @names_unknown_arguments()
 def select(
     name: str | None,
     choices: Sequence[str],
     *,
+    method: str = DEFAULT_METHOD,
+    until: str | Sequence[str] = (),
     temperature: float | None = None,
+    seed: int | None = None,
+    hidden: bool = False,
 ) -> ir.Select:
-    """A hole that picks one of `choices` by the probability that the model gives each of them.
+    """A hole that picks one of `choices` by what the model thinks of each of them.
 
-    Greedy by default: the most probable choice, the first of equal ones; with a temperature it is
-    drawn. `row.meta(name).distribution` has the probability of every choice.
+    `method` says what a choice scores:
+
+    - `prob`: its probability. A choice that begins another one also counts that of not going on;
+      with `until`, each one counts the probability of such a text, or the end of the turn, next.
+    - `mean`: the mean log probability of its tokens, so that long choices do not lose by length.
+    - `greedy`: token by token, as if the model could write nothing but the choices.
+    - `pmi`: its log probability less that of the choice without the prompt, so that choices which
+      are common anywhere do not win by that.
+
+    Greedy by default: the best choice, the first of equal ones; with a temperature it is drawn from
+    `row.meta(name).distribution`, which has the probability of every choice;
+    `row.meta(name).scores` has their scores. `seed` and `hidden` as for `gen`.
     """
-    _check_name("select", name)
+    check_name("select", name)
     if (
         isinstance(choices, str)
         or not isinstance(choices, Collection)
@@ -110,32 +208,53 @@ def select(
         raise ValueError(
             f"select({name!r}) takes one or more different, non-empty choices, got {choices!r}"
         )
-    return ir.Select(name, tuple(choices), _options(None, temperature, None, None, None))
+    if method not in METHODS:
+        raise ValueError(
+            f"select({name!r}): method= is one of {', '.join(METHODS)}, got {method!r}"
+            + did_you_mean(str(method), METHODS)
+        )
+    ends = texts("until", until)
+    if ends and METHODS[method] not in ("prob", "greedy"):
+        raise ValueError(
+            f"select({name!r}): until= goes with method='prob' or 'greedy'; {method!r} does not "
+            "look at what follows a choice"
+        )
+    options = Options(temperature=temperature, seed=seed)
+    options.sampling()
+    return ir.Select(name, tuple(choices), options, METHODS[method], ends, hidden)
 
 
-def role(name: str, *content: str | ir.Expression) -> ir.Turn:
-    """A whole turn of a chat by the role `name`, in the form of the model's own template."""
+def role(name: str, *content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole turn of a chat by the role `name`, in the form of the model's own template.
+
+    `tools`, in the first turn: the model is told of them, as its template does it.
+    """
     for part in content:
-        if not isinstance(part, str | ir.Expression):
+        if not isinstance(part, ir.Expression | str):
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
-    return ir.Turn(name, content)
+    return ir.Turn(name, content, () if tools is None else tool_tuple(name, tools))
 
 
-def system(*content: str | ir.Expression) -> ir.Turn:
-    """A whole system turn: `s += sgl.system("You are terse.")`."""
-    return role("system", *content)
+def system(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole system turn: `s += sgl.system("You are terse.")`; `tools` as in `role`."""
+    return role("system", *content, tools=tools)
 
 
-def user(*content: str | ir.Expression) -> ir.Turn:
-    """A whole user turn: `s += sgl.user("Why is the sky blue?")`."""
-    return role("user", *content)
+def user(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:
+    """A whole user turn: `s += sgl.user("Why is the sky blue?")`; `tools` as in `role`."""
+    return role("user", *content, tools=tools)
 
 
 def assistant(*content: str | ir.Expression) -> ir.Turn:
     """A whole assistant turn: `s += sgl.assistant(sgl.gen("answer"))`."""
     return role("assistant", *content)
+
+
+def tool_result(*content: str | ir.Expression) -> ir.Turn:
+    """A whole turn with what a tool gave back, by the role `tool` of the model's template."""
+    return role("tool", *content)
 
 
 def special(text: str) -> ir.Special:
@@ -166,44 +285,15 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
         return ValueType(Constraint("grammar", grammar), None)
     if isinstance(grammar, Path):
         return ValueType(Constraint("parts", compose.grammar(grammar)), None)
-    if isinstance(grammar, compose.Part):
-        return ValueType(Constraint("parts", grammar), None)
+    if isinstance(grammar, compose.Part | ir.Expression):
+        found = pattern(grammar)
+        return ValueType(found.constraint, None, captures=found.captures)
     if grammar is not None:
         raise TypeError(
             "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "
             f"Constraint, got {grammar!r}"
         )
     return ValueType(None, None)
-
-
-def _options(
-    max_tokens: int | None,
-    temperature: float | None,
-    top_p: float | None,
-    top_k: int | None,
-    min_p: float | None,
-) -> Options:
-    options = Options(max_tokens, temperature, top_p, top_k, min_p)
-    options.sampling()  # a value out of range is reported where it was written
-    return options
-
-
-def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    if not isinstance(value, str | Collection):
-        raise TypeError(f"{argument}= takes a text or a list of texts, got {value!r}")
-    texts = (value,) if isinstance(value, str) else tuple(value)
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"{argument}= takes a text or a list of texts, got {text!r} in it")
-        if not text:
-            raise ValueError(f"{argument}= takes texts that are not empty, got {value!r}")
-        ir.check_text(f"{argument}=", text)
-    return texts
-
-
-def _check_name(primitive: str, name: object) -> None:
-    if name is not None and (not isinstance(name, str) or not name):
-        raise TypeError(f"the first argument of {primitive}() is a variable's name, got {name!r}")
 
 
 def _same_kind(error: TypeError | ValueError) -> type[TypeError] | type[ValueError]:

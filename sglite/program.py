@@ -1,33 +1,45 @@
 """Programs: a decorated function and the ways to run it.
 
-A body runs concretely, exactly once for each row. `run` executes it here and waits; `run_batch`
-and `stream` are in modules of their own.
+Every way executes the body concretely, exactly once for each row (`launch`). What is here settles
+the arguments; one row that is waited for is `run`, and each other way has a module of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
-import secrets
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sglite import ir
-from sglite.errors import ModelError, ProgramError, SgliteError
-from sglite.executor import Run, Watcher
-from sglite.model import Model, context_with, current_model
+from sglite.executor import RunCancelled
+from sglite.launch import Launch
+from sglite.model import Model
 from sglite.options import Options
 from sglite.result import Result
 from sglite.state import State
 from sglite.suggestions import OPTIONS, did_you_mean
 
 if TYPE_CHECKING:
+    from sglite.graph import Graph
+    from sglite.handle import Started
+    from sglite.journal import Journal
     from sglite.stream import StreamEvent
 
-_RESERVED = ("options", "row", "model")
-_PACKAGE = __name__.partition(".")[0]
+_RESERVED = ("options", "row", "model", "timeout", "priority")
+
+Row = Mapping[str, Any]
+Errors = Literal["raise", "return"]
 
 
 class Function:
@@ -36,6 +48,18 @@ class Function:
     def __init__(self, body: Callable[..., Any]) -> None:
         self.body = body
         self._signature = _check_signature(body)
+        by_name = [
+            parameter
+            for parameter in [*self._signature.parameters.values()][1:]
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        self._taken = {parameter.name for parameter in by_name}
+        self._required = {
+            parameter.name
+            for parameter in [*self._signature.parameters.values()][1:]
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        }
         functools.update_wrapper(self, body)
 
     __name__: str
@@ -46,49 +70,128 @@ class Function:
         options: Options | None = None,
         row: int | None = None,
         model: Model | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
         **kwargs: Any,
     ) -> Result:
         """Run the program once with these arguments and wait for it.
 
         `row` repeats that row of a batch with the same seed. `model` None: the model in use.
-        Raises ProgramError for a program that fails, with node, file and line; TypeError for
-        arguments that the function does not take.
+        `timeout`: seconds it may take. `priority`: higher goes first, 0 where not said.
+        Raises ProgramError for a program that fails, with node, file and line, which is also a
+        DeadlineError after `timeout`; TypeError for arguments that the function does not take.
         """
         self._bind(args, kwargs)
-        launch = Launch(self, model, options)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        self._check_no_loop("arun")
         run = launch.start(row or 0)
         try:
-            returned = launch.execute(run, args, kwargs)
+            launch.execute(run, args, kwargs)
             run.join()
         except BaseException:
-            run.fail(ProgramError("the run was interrupted"))
+            run.fail(RunCancelled("the run was interrupted"))
             raise
-        result = Result(run, returned)
+        result = Result(run)
         if result.error is not None:
             raise result.error
         return result
 
+    def start(
+        self,
+        *args: Any,
+        options: Options | None = None,
+        row: int | None = None,
+        model: Model | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+        **kwargs: Any,
+    ) -> Started:
+        """Like `run`, but do not wait: the run has `result()`, `done()` and `cancel()`."""
+        from sglite.handle import Started
+
+        self._bind(args, kwargs)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        return Started(launch, row or 0, args, kwargs)
+
+    @overload
     def run_batch(
         self,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Iterable[Row],
         *,
+        order: Literal["rows"] = "rows",
         options: Options | None = None,
         model: Model | None = None,
-        errors: Literal["raise", "return"] = "raise",
+        errors: Errors = "raise",
         progress: bool = False,
         window: int = 1024,
-    ) -> list[Result]:
-        """Run the program once for each row of arguments, together; results in the order of rows.
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> list[Result]: ...
+
+    @overload
+    def run_batch(
+        self,
+        rows: Iterable[Row],
+        *,
+        order: Literal["completed"],
+        options: Options | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        progress: bool = False,
+        window: int = 1024,
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> Iterator[Result]: ...
+
+    def run_batch(
+        self,
+        rows: Iterable[Row],
+        *,
+        order: Literal["rows", "completed"] = "rows",
+        options: Options | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        progress: bool = False,
+        window: int = 1024,
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> list[Result] | Iterator[Result]:
+        """Run the program once for each row of arguments, together.
+
+        `order="rows"`: a list in the order of the rows. `"completed"`: an iterator that gives each
+        row when it is done and takes new ones as it is read, so that it never holds more than
+        `window` rows; leaving it ends the batch.
 
         A failing row never stops the others. `errors="return"`: it comes back with its `error`;
-        `"raise"`: when all rows are done, BatchError is raised, which has every row. `progress`
-        shows a bar. At most `window` rows are under way at a time.
+        `"raise"`: when all rows are done, BatchError is raised. `progress` shows a bar. At most
+        `window` rows are under way at a time. `journal`: a file that gets each row when it is done;
+        a batch that is started again with it goes on where it ended, and raises JournalError if
+        program, model, options or seed have changed. `timeout`: seconds for each row.
         """
-        from sglite.batch import run_batch
+        from sglite import batch
+        from sglite.progress import Bar
 
-        return run_batch(
-            Launch(self, model, options), rows, errors=errors, progress=progress, window=window
-        )
+        batch.check_settings(rows, errors, order, window)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        self._check_no_loop("arun_batch")
+        bar = Bar(rows, self.__name__, shown=progress)
+        kept = _journal(journal, launch)
+        if launch.in_task:
+            from sglite import async_runs
+
+            results = async_runs.from_loop(
+                async_runs.arun_as_completed(launch, rows, window, bar, kept)
+            )
+        elif order == "rows" and kept is None and not progress:
+            return batch.in_order(batch.run_all(launch, rows, window), errors)
+        else:
+            results = batch.run_as_completed(launch, rows, window, bar, kept)
+        if order == "rows":
+            return batch.in_order(results, errors)
+        return results if errors == "return" else batch.good_ones(results)
 
     def stream(
         self,
@@ -96,16 +199,134 @@ class Function:
         options: Options | None = None,
         row: int | None = None,
         model: Model | None = None,
+        errors: Errors = "raise",
+        timeout: float | None = None,
+        priority: int | None = None,
         **kwargs: Any,
     ) -> Iterator[StreamEvent]:
-        """Run the program once and yield what happens: `Text`, `Filled`, and at last `End`.
+        """Run the program once and yield what happens: `Text`, `Partial`, `Filled`, at last `End`.
 
-        Leaving the loop early cancels the run. Raises what `run` raises.
+        Leaving the loop early cancels the run. A program that fails raises what `run` raises; with
+        `errors="return"` it yields `Failed` and then `End` instead.
         """
         from sglite.stream import stream
 
         self._bind(args, kwargs)
-        return stream(Launch(self, model, options), row or 0, args, kwargs)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        return stream(launch, row or 0, args, kwargs, errors)
+
+    async def arun(
+        self,
+        *args: Any,
+        options: Options | None = None,
+        row: int | None = None,
+        model: Model | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+        **kwargs: Any,
+    ) -> Result:
+        """`run` for an event loop, which goes on meanwhile; cancelling it cancels the run."""
+        from sglite.async_runs import arun
+
+        self._bind(args, kwargs)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        return await arun(launch, row or 0, args, kwargs)
+
+    @overload
+    def arun_batch(
+        self,
+        rows: Iterable[Row] | AsyncIterable[Row],
+        *,
+        order: Literal["rows"] = "rows",
+        options: Options | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        progress: bool = False,
+        window: int = 1024,
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> Awaitable[list[Result]]: ...
+
+    @overload
+    def arun_batch(
+        self,
+        rows: Iterable[Row] | AsyncIterable[Row],
+        *,
+        order: Literal["completed"],
+        options: Options | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        progress: bool = False,
+        window: int = 1024,
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> AsyncIterator[Result]: ...
+
+    def arun_batch(
+        self,
+        rows: Iterable[Row] | AsyncIterable[Row],
+        *,
+        order: Literal["rows", "completed"] = "rows",
+        options: Options | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        progress: bool = False,
+        window: int = 1024,
+        journal: str | PathLike[str] | None = None,
+        timeout: float | None = None,
+        priority: int | None = None,
+    ) -> Awaitable[list[Result]] | AsyncIterator[Result]:
+        """`run_batch` for an event loop; the rows may come from an async iterator.
+
+        `await fn.arun_batch(rows)`, and `async for row in fn.arun_batch(rows, order="completed")`.
+        """
+        from sglite import async_runs, batch
+        from sglite.progress import Bar
+
+        batch.check_settings(rows, errors, order, window)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        bar = Bar(rows, self.__name__, shown=progress)
+        kept = _journal(journal, launch)
+        results = async_runs.arun_as_completed(launch, rows, window, bar, kept)
+        if order == "rows":
+            return async_runs.arun_in_order(results, errors)
+        return results if errors == "return" else async_runs.good_ones(results)
+
+    def astream(
+        self,
+        *args: Any,
+        options: Options | None = None,
+        row: int | None = None,
+        model: Model | None = None,
+        errors: Errors = "raise",
+        timeout: float | None = None,
+        priority: int | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[StreamEvent]:
+        """`stream` for an event loop: `async for event in fn.astream(...)`."""
+        from sglite.async_runs import astream
+
+        self._bind(args, kwargs)
+        launch = Launch(self, model, options, timeout=timeout, priority=priority)
+        return astream(launch, row or 0, args, kwargs, errors)
+
+    def compile(self, *, passes: Iterable[str] | None = None, **constants: Any) -> Graph:
+        """Trace the program once and return its graph, which runs with the same values.
+
+        `constants` are arguments that the graph is made for: loops over them are unrolled. All
+        others stay open. `passes`: which of `sglite.passes` are applied, None: all. Raises
+        GraphBreak, with file and line, for what a graph cannot say.
+        """
+        from sglite.graph import Graph
+        from sglite.passes import applied, chosen
+        from sglite.trace import trace
+
+        names = chosen(passes)
+        traced = trace(self, constants)
+        steps = applied(traced.steps, traced.returned, names)
+        return Graph(steps, self.__name__, traced.parameters, traced.returned, names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record this program inside of another one.
@@ -121,7 +342,23 @@ class Function:
     def __repr__(self) -> str:
         return f"<sglite program {self.__name__}{self._signature}>"
 
+    def _check_no_loop(self, instead: str) -> None:
+        """Raises TypeError where waiting for an `async def` would stand in the way of itself."""
+        if not inspect.iscoroutinefunction(self.body):
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        name = self.__name__
+        raise TypeError(
+            f"{name}() is async, and an event loop is running here: write "
+            f"await {name}.{instead}(...)"
+        )
+
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if not args and self._required <= kwargs.keys() <= self._taken:
+            return  # as rows of a batch are, and quicker than to bind them
         try:
             self._signature.bind(None, *args, **kwargs)
         except TypeError as error:
@@ -160,61 +397,12 @@ def function(
     return Function if body is None else Function(body)
 
 
-class Launch:
-    """What all rows of one call share: program, model, options and seed, settled when submitted."""
-
-    def __init__(self, program: Function, model: Model | None, options: Options | None) -> None:
-        if options is not None and not isinstance(options, Options):
-            raise TypeError(
-                f"options= takes an Options, got {options!r}; "
-                "write options=sgl.Options(temperature=0.5, seed=1)"
-            )
-        if model is not None and not isinstance(model, Model):
-            raise TypeError(f"model= takes a Model, got {model!r}; write model=sgl.Model(...)")
-        self.program = program
-        self.model = model if model is not None else current_model()
-        if self.model.closed:
-            raise ModelError(f"the model {self.model.name} is closed; open a new one")
-        self.options = options or Options()
-        self.options.sampling()
-        seed = self.options.seed
-        self.seed = secrets.randbits(63) if seed is None else seed
-        self._context = context_with(self.model)  # for programs that the body runs
-
-    def start(self, row: int, watcher: Watcher | None = None) -> Run:
-        """A run for one row; its body has not been executed yet."""
-        return Run(self.model.engine, self.options, self.seed, row, watcher)
-
-    def execute(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Execute the body in this thread and hand everything over; returns what it returns.
-
-        An exception of the body ends the run with a ProgramError and is not raised here; one that
-        is meant to end the thread is.
-        """
-        try:
-            returned = self._context.copy().run(self._body, run, args, kwargs)
-        except BaseException as error:
-            run.fail(_as_program_error(error, run, self.program))
-            if not isinstance(error, Exception):
-                raise
-            return None
-        run.body_returned()
-        return returned
-
-    def _body(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        self.program._bind(args, kwargs)  # rows of a batch come here unchecked
-        state = State(run, lambda: self.model.chat)
-        returned = self.program.body(state, *args, **kwargs)
-        state._end()
-        return returned
-
-
 def _check_signature(body: Callable[..., Any]) -> inspect.Signature:
     if not callable(body):
         raise TypeError(f"@function goes above a def, got {body!r}")
     name = getattr(body, "__name__", repr(body))
-    if inspect.iscoroutinefunction(body) or inspect.isgeneratorfunction(body):
-        raise TypeError(f"{name}() cannot be a program: write a plain def, without async or yield")
+    if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+        raise TypeError(f"{name}() cannot be a program: write a def without yield")
     signature = inspect.signature(body)
     parameters = list(signature.parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -229,28 +417,9 @@ def _check_signature(body: Callable[..., Any]) -> inspect.Signature:
     return signature
 
 
-def _as_program_error(error: BaseException, run: Run, program: Function) -> ProgramError:
-    """What a body raised, as the error of its run."""
-    if isinstance(error, ProgramError) and (error is run.error or error.filename is not None):
-        return error
-    place = _users_line(error.__traceback__)
-    message = str(error) if isinstance(error, SgliteError) else f"{type(error).__name__}: {error}"
-    failure = ProgramError(
-        f"{program.__name__}() failed: {message}",
-        filename=place.filename if place else None,
-        line=place.line if place else None,
-    )
-    failure.__cause__ = error
-    return failure
+def _journal(path: str | PathLike[str] | None, launch: Launch) -> Journal | None:
+    if path is None:
+        return None
+    from sglite.journal import Journal
 
-
-def _users_line(trace: TracebackType | None) -> ir.Place | None:
-    """The innermost line of a traceback before it entered this package."""
-    place = None
-    for frame, line in traceback.walk_tb(trace):
-        inside = frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
-        if inside and place is not None:
-            break
-        if not inside:
-            place = ir.Place(frame.f_code.co_filename, line)
-    return place
+    return Journal(path, launch)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sglite import ir
 from sglite.errors import ProgramError
 from sglite.executor import Run
-from sglite.record import Slot, Variable, flat_slots, last_value
+from sglite.options import Options
+from sglite.record import Record, Slot, Variable, flat, flat_slots, last_value
+from sglite.runtime.engines.base import Engine
 from sglite.runtime.segment import HoleResult, Usage
+
+if TYPE_CHECKING:
+    from sglite.graph import Graph
+    from sglite.replaying import Difference
+    from sglite.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,22 @@ class Timing:
         return self.finished_at - self.started_at
 
 
+@dataclass(slots=True)
+class Past:
+    """What a result is made of, of a run that ended in another process."""
+
+    record: Record
+    returned: Any
+    options: Options
+    model: dict[str, Any]
+    error: ProgramError | None
+    ids: tuple[int, ...]
+    seed: int
+    row: int
+    started_at: float
+    finished_at: float
+
+
 class Result:
     """One row of a program.
 
@@ -38,18 +60,21 @@ class Result:
     `variables`, `all` and `metas` give what exists; what is missing raises the error.
     """
 
-    def __init__(self, run: Run, returned: Any = None) -> None:
+    def __init__(self, run: Run | Past) -> None:
         self._record = run.record
-        self._returned = returned
+        self._returned = run.returned
         self._timing = (run.started_at, run.finished_at)
         self._ids = run.ids
         self.error: ProgramError | None = run.error
+        self.options = run.options
+        self.model = run.model if isinstance(run, Past) else model_of(run.engine)
+        self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row
         if self.error is None:
             try:
                 for slot in self._record.slots():
-                    slot.value  # noqa: B018 (a text that its type refuses is this row's error)
+                    slot.value, slot.captures  # noqa: B018 (what a type refuses is an error)
             except ProgramError as error:
                 self.error = error
 
@@ -68,7 +93,8 @@ class Result:
 
     def all(self, name: str) -> list[Any]:
         """Every value under this name in the order of the program, those of branches too."""
-        return [slot.value for slot in self._filled(name)]
+        every = zip(flat(self._variable(name)), flat_slots(self._variable(name)), strict=True)
+        return [variable.value for variable, slot in every if slot.result is not None]
 
     def meta(self, name: str) -> HoleResult:
         """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
@@ -88,6 +114,11 @@ class Result:
     def messages(self) -> list[dict[str, str]]:
         """The turns of a chat as `{"role": ..., "content": ...}`."""
         return self._record.messages()
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """Every call of a tool that was run, with its result or error and how long it took."""
+        return list(self._record.all_tool_results())
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -129,9 +160,25 @@ class Result:
         return Timing(started, min(firsts, default=finished), finished)
 
     @property
-    def graph(self) -> ir.Graph:
+    def graph(self) -> Graph:
         """The nodes that this row recorded."""
-        return self._record.graph()
+        from sglite.graph import Graph
+
+        return Graph.of_record(self._record)
+
+    def trace(self) -> str:
+        """The run as JSON text, which `sgl.replay` gives back or runs again.
+
+        Raises ValueError for a hole that cannot be written.
+        """
+        from sglite.replaying import dump
+
+        return dump(self)
+
+    def _repr_html_(self) -> str:
+        from sglite.html import row_html
+
+        return row_html(self)
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -155,24 +202,32 @@ class Result:
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
 
 
+def model_of(engine: Engine) -> dict[str, Any]:
+    """The model as a trace names it."""
+    return {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
+
+
 class BatchError(ProgramError):
     """Some rows of a batch failed; `rows` has all of them, the good ones too.
 
-    The cause is the error of the first row that failed.
+    Where rows were taken as completed, the good ones have been handed out, and `rows` has those
+    that failed, at most the first thousand. The cause is the error of the first row that failed.
     """
 
-    def __init__(self, rows: list[Result]) -> None:
-        failed = [row for row in rows if row.error is not None]
-        first = failed[0]
+    def __init__(self, rows: list[Result], failed: int = 0, total: int = 0) -> None:
+        bad = [row for row in rows if row.error is not None]
+        first = bad[0]
         super().__init__(
-            f"{len(failed)} of {len(rows)} rows failed, first row {first.row}: {first.error} "
-            "(errors='return' gives every row; they are also in the error's .rows)",
+            f"{failed or len(bad)} of {total or len(rows)} rows failed, first row {first.row}: "
+            f"{first.error} (errors='return' gives every row; they are also in the error's .rows)",
         )
         self.rows = rows
+        self._counts = (failed, total)
         if first.error is not None:
             self.node = first.error.node
             self.filename = first.error.filename
             self.line = first.error.line
+            self.__cause__ = first.error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows,)
+        return type(self), (self.rows, *self._counts)

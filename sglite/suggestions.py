@@ -14,6 +14,8 @@ from sglite.options import Options
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_REMEMBERED = 1024
+
 OPTIONS = frozenset(field.name for field in fields(Options))
 
 
@@ -21,6 +23,31 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """ ", did you mean ...?" with the nearest of the known names, or nothing."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f", did you mean {near[0]!r}?" if near else ""
+
+
+def remembers(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function that makes immutable values give the same one for the same arguments.
+
+    A program is executed once for each row, and describes the same holes each time.
+    """
+    made: dict[object, R] = {}
+
+    @functools.wraps(function)
+    def remembered(*args: P.args, **kwargs: P.kwargs) -> R:
+        # With the types, since 1 and True and 1.0 are equal and mean different things.
+        values = (*args, *kwargs.values())
+        key = (values, *kwargs, *map(type, values))
+        try:
+            value = made.get(key)
+        except TypeError:  # a list, a dict: it may be changed
+            return function(*args, **kwargs)
+        if value is None:
+            if len(made) >= _REMEMBERED:
+                made.clear()
+            value = made[key] = function(*args, **kwargs)
+        return value
+
+    return remembered
 
 
 def names_unknown_arguments(**hints: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

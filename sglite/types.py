@@ -23,6 +23,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
+from sglite.ir import Captured
 from sglite.runtime.segment import Constraint
 from sglite.type_schemas import DATE, NAIVE_DATETIME, TIME, json_schema_of
 from sglite.typed_dicts import readable
@@ -36,13 +37,14 @@ class ValueType:
 
     `spaced`: one space may stand before the value where the text before does not end in one;
     `parse` takes the text with it or without it. `origin`: what the user calls a type that is
-    described by a schema.
+    described by a schema. `captures`: variables that are parts of the text.
     """
 
     constraint: Constraint | None
     parse: Parse | None
     spaced: bool = False
     origin: str | None = None
+    captures: tuple[Captured, ...] = ()
 
 
 # Bounded, since a small model that does not stop would fill the whole budget with digits.
@@ -206,3 +208,52 @@ def _as_text(value: Any) -> str:
 def quote(text: str) -> str:
     """`text` as a regular expression that matches exactly it."""
     return "".join(f"\\{c}" if c in r"\.^$*+?{}[]|()" else c for c in text)
+
+
+# ---- parsers by name, for what is written down
+
+
+def parser_name(parse: Parse | None, origin: str | None) -> Any:
+    """A parser as plain data: by its name, its choices, or the type that it is of."""
+    if isinstance(parse, partial) and parse.func is _parse_without_space:
+        return {"spaced": parser_name(parse.args[0], origin)}
+    for name, known in _PARSERS.items():
+        if parse == known:
+            return name
+    choices = getattr(parse, "__self__", None)
+    if isinstance(choices, dict) and all(_is_plain(value) for value in choices.values()):
+        return {"choices": choices}
+    return {"type": origin or "a choice"}
+
+
+def parser_of(plain: Any) -> Parse | None:
+    """The parser of plain data; of a type that is not there, the one that gives plain data.
+
+    Raises ValueError.
+    """
+    match plain:
+        case None:
+            return None
+        case str(name) if name in _PARSERS:
+            return _PARSERS[name]
+        case {"spaced": inner}:
+            parse = parser_of(inner)
+            return None if parse is None else _without_space(parse)
+        case {"choices": dict(choices)} if all(map(_is_plain, choices.values())):
+            return choices.__getitem__
+        case {"type": "a choice"}:
+            return str
+        case {"type": str()}:
+            return json.loads
+    raise ValueError(f"unknown parser {plain!r}")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or type(value) in (str, int, float, bool)
+
+
+_PARSERS: dict[str, Parse | None] = {
+    "json": json.loads,
+    "bool": _bool,
+    **{kind.__name__: parse for kind, (_, parse) in _SCALARS.items()},
+}

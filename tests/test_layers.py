@@ -64,6 +64,8 @@ def test_the_language_knows_no_engine_but_the_contract() -> None:
     allowed = {
         "sglite.runtime.segment",
         "sglite.runtime.engines.base",
+        "sglite.runtime.engines.chat_api",
+        "sglite.runtime.engines.remote",
         "sglite.runtime.engines.scripted",
         "sglite.runtime.load",
         "sglite.grammars",

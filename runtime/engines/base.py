@@ -61,9 +61,17 @@ class Engine(ABC):
     def template_variables(self) -> dict[str, str]:
         """What the template may use besides messages: `bos_token`, `eos_token`."""
 
+    @property
     @abstractmethod
-    def open(self, *, priority: int = 0) -> SequenceId:
-        """A new empty sequence."""
+    def capacity(self) -> int:
+        """The most ids that one sequence can have."""
+
+    @abstractmethod
+    def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
+        """A new empty sequence; its forks have the same priority and deadline.
+
+        What is not done at `deadline` (time.monotonic() seconds) fails with DeadlineError.
+        """
 
     @abstractmethod
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:

@@ -7,10 +7,10 @@ and is not cut by `max_tokens`, since bytes are not what the limit was chosen fo
 
 from __future__ import annotations
 
-import json
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sglite.errors import CancelledError, ModelError
+from sglite.errors import CancelledError, CapacityError, DeadlineError, ModelError
 from sglite.runtime.constraints import Constraints
+from sglite.runtime.endings import check_gen
+from sglite.runtime.engines.answers import choose, ended, scores_of, written
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId, StepRefused
+from sglite.runtime.engines.byte_tokens import byte_vocabulary
 from sglite.runtime.forks import watch
 from sglite.runtime.metrics import Metrics
 from sglite.runtime.segment import (
@@ -41,6 +44,8 @@ from sglite.runtime.segment import (
     TextDelta,
     Usage,
 )
+from sglite.runtime.select import check_select
+from sglite.runtime.stop_patterns import stop_pattern
 
 if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
@@ -63,6 +68,7 @@ class _Sequence:
     ids: list[int] = field(default_factory=list)
     prompt: int = 0  # ids of literal text since the last hole
     broken: bool = False
+    deadline: float | None = None
 
 
 class ScriptedEngine(Engine):
@@ -71,7 +77,7 @@ class ScriptedEngine(Engine):
     A list is used up, one answer for each occurrence of the variable, in the order in which the
     engine meets them. A function gets the text so far and returns the answer. An answer is a text,
     or data that is written as JSON; for a select also a dict of probabilities. `delay` seconds pass
-    before each hole.
+    before each hole. A sequence holds `capacity` bytes.
     """
 
     capabilities = frozenset({"constraints", "select", "fork", "tokens"})
@@ -83,12 +89,14 @@ class ScriptedEngine(Engine):
         script: Mapping[str, Any] | None = None,
         chat_template: str | None = CHAT_TEMPLATE,
         delay: float = 0.0,
+        capacity: int = 1 << 20,
     ) -> None:
         self.name = name
         self._script = dict(script or {})
         self._used: dict[str, int] = {}
         self._template = chat_template
         self._delay = delay
+        self._capacity = capacity
         self._ids = count()
         self._sequences: dict[SequenceId, _Sequence] = {}
         self._live: set[SequenceId] = set()
@@ -103,11 +111,7 @@ class ScriptedEngine(Engine):
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """One token for every byte, then the special tokens."""
-        from sglite.grammars import Vocabulary
-
-        special = range(256, 256 + len(SPECIAL_TOKENS))
-        tokens = [bytes([b]) for b in range(256)] + [text.encode() for text in SPECIAL_TOKENS]
-        return Vocabulary.from_tokens(tokens, [256, 258], special, encode=list)
+        return byte_vocabulary(SPECIAL_TOKENS, ("<|endoftext|>", "<|im_end|>"))
 
     @property
     def chat_template(self) -> str | None:
@@ -117,9 +121,13 @@ class ScriptedEngine(Engine):
     def template_variables(self) -> dict[str, str]:
         return {"bos_token": "", "eos_token": SPECIAL_TOKENS[0]}
 
-    def open(self, *, priority: int = 0) -> SequenceId:
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
         sequence = next(self._ids)
-        self._add(sequence, _Sequence())
+        self._add(sequence, _Sequence(deadline=deadline))
         return sequence
 
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
@@ -149,8 +157,8 @@ class ScriptedEngine(Engine):
             if sequence not in self._live:
                 return
             self._live.discard(sequence)
-        if not self._shut:
-            self._do(lambda: self._sequences.pop(sequence, None))
+            # At once: work that is queued for it finds nothing and says so.
+            self._sequences.pop(sequence, None)
 
     def count_tokens(self, text: str) -> int:
         return len(text.encode())
@@ -200,24 +208,37 @@ class ScriptedEngine(Engine):
     def _loop(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+            work = None  # what it knows is not kept until there is more to do
 
     def _check_step(self, step: Step) -> None:
         if isinstance(step, Append):
             for piece in step.pieces:
-                _check_special(piece)
-        elif isinstance(step, Gen) and step.constraint is not None:
-            self._constraints.compile(step.constraint)
+                if piece.kind == "special":
+                    _check_special(piece)
+        elif isinstance(step, Select):
+            check_select(step)
+        else:
+            check_gen(step, self.vocabulary.size)
+            for pattern in step.stop_regex:
+                stop_pattern(pattern)
+            if step.constraint is not None:
+                self._constraints.compile(step.constraint)
 
     def _run(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
         state = self._sequences.get(sequence)
+        begun: list[int] = []  # how long the state was before each step
         for index, step in enumerate(segment.steps):
             try:
                 if state is None or state.broken or sequence not in self._live:
                     raise CancelledError("the sequence was closed")
+                _check_deadline(state)
+                begun.append(len(state.ids))
                 if isinstance(step, Append):
-                    ids = [i for piece in step.pieces for i in _ids_of(piece)]
-                    state.ids += ids
-                    state.prompt += len(ids)
+                    for piece in step.pieces:
+                        ids = _ids_of(piece)
+                        state.ids += ids
+                        state.prompt += len(ids)
+                    self._check_capacity(state)
                     continue
                 result = self._fill(state, index, step, sink)
             except Exception as error:
@@ -225,35 +246,46 @@ class ScriptedEngine(Engine):
                     state.broken = True
                 sink(SegmentFailed(index, error))
                 return
-            state.ids += result.ids
+            drops = step.drops if isinstance(step, Gen) else 0
+            if drops:
+                del state.ids[begun[index - drops] :]
+            if not step.hidden:
+                state.ids += result.ids
             state.prompt = 0
             self._metrics.count_hole(result.usage)
             self._metrics.steps += 1
             sink(HoleDone(index, result))
         sink(SegmentDone(tuple(state.ids) if state is not None else ()))
 
+    def _check_capacity(self, state: _Sequence) -> None:
+        if len(state.ids) > self._capacity:
+            raise CapacityError(
+                f"the sequence would have {len(state.ids)} bytes, the scripted engine holds "
+                f"{self._capacity}"
+            )
+
     def _fill(
         self, state: _Sequence, index: int, hole: Gen | Select, sink: EventSink
     ) -> HoleResult:
         started = time.monotonic()
-        if self._delay:
-            time.sleep(self._delay)
+        self._wait(state)
         answer = self._answer(hole.name, state)
         distribution = None
         stop = None
         finish: FinishReason
         if isinstance(hole, Select):
-            text, distribution = _choose(hole, answer)
+            text, distribution = choose(hole, answer)
             finish = "select"
         elif hole.constraint is not None:
             text = self._constrained(hole, hole.constraint, answer)
             finish = "grammar"
         else:
-            written = f"<{hole.name}>" if answer is None else _written(answer)
-            text, finish, stop = _ended(written, hole)
+            whole = f"<{hole.name}>" if answer is None else written(answer)
+            text, finish, stop = ended(whole, hole)
         for start in range(0, len(text), _DELTA):
             sink(TextDelta(index, text[start : start + _DELTA]))
         ids = tuple(text.encode())
+        wants_tops = isinstance(hole, Gen) and hole.top_logprobs > 0
         now = time.monotonic()
         return HoleResult(
             name=hole.name,
@@ -263,11 +295,20 @@ class ScriptedEngine(Engine):
             logprobs=(0.0,) * len(ids),
             stop=stop,
             distribution=distribution,
+            scores=scores_of(distribution) if distribution is not None else None,
+            top_logprobs=tuple({i: 0.0} for i in ids) if wants_tops else (),
             usage=Usage(prompt_tokens=state.prompt, decoded_tokens=len(ids)),
             started_at=started,
             first_token_at=now,
             finished_at=now,
         )
+
+    def _wait(self, state: _Sequence) -> None:
+        """Take the time that a hole takes, or what is left of it."""
+        if self._delay:
+            left = math.inf if state.deadline is None else state.deadline - time.monotonic()
+            time.sleep(max(0.0, min(self._delay, left)))
+        _check_deadline(state)
 
     def _answer(self, name: str, state: _Sequence) -> Any:
         answer = self._script.get(name)
@@ -285,7 +326,7 @@ class ScriptedEngine(Engine):
     def _constrained(self, hole: Gen, constraint: Constraint, answer: Any) -> str:
         if answer is None:
             return self._shortest_text(constraint)
-        text = _written(answer)
+        text = written(answer)
         matcher = self._constraints.compile(constraint).matcher()
         data = text.encode()
         for position, byte in enumerate(data):
@@ -328,39 +369,17 @@ def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
     return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
 
 
-def _choose(hole: Select, answer: Any) -> tuple[str, dict[str, float]]:
-    if answer is None:
-        even = 1 / len(hole.choices)
-        return hole.choices[0], dict.fromkeys(hole.choices, even)
-    weights = answer if isinstance(answer, Mapping) else {str(answer): 1.0}
-    strange = [choice for choice in weights if choice not in hole.choices]
-    if strange or not sum(weights.values()) > 0:
-        raise ValueError(
-            f"the scripted answer {answer!r} for {hole.name!r} is none of {list(hole.choices)}"
-        )
-    total = sum(weights.values())
-    distribution = {choice: weights.get(choice, 0.0) / total for choice in hole.choices}
-    return max(hole.choices, key=lambda choice: distribution[choice]), distribution
+def _check_deadline(state: _Sequence) -> None:
+    if state.deadline is not None and time.monotonic() >= state.deadline:
+        raise DeadlineError("the deadline passed before this was done")
 
 
-def _ended(text: str, hole: Gen) -> tuple[str, FinishReason, str | None]:
-    """Free text, up to the first of the texts that end it; at one place the earlier named one."""
-    ends = (*hole.stop, *hole.until)
-    found = [(at, which) for which, end in enumerate(ends) if (at := text.find(end)) >= 0]
-    if not found:
-        return text, "eos", None
-    at, which = min(found)
-    return text[:at], "stop" if which < len(hole.stop) else "until", ends[which]
-
-
-def _written(answer: Any) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-
-
-def _ids_of(piece: Piece) -> list[int]:
-    """User text as bytes; in other pieces special tokens are found first."""
+def _ids_of(piece: Piece) -> Collection[int]:
+    """User text as bytes, ids as they are; in other pieces special tokens are found first."""
     if piece.kind == "user":
-        return list(piece.text.encode())
+        return piece.text.encode()
+    if piece.kind == "ids":
+        return list(piece.ids)
     ids: list[int] = []
     rest = piece.text
     while rest:
@@ -380,7 +399,7 @@ def _text_of(ids: list[int]) -> str:
 
 
 def _check_special(piece: Piece) -> None:
-    if piece.kind == "special" and piece.text not in SPECIAL_TOKENS:
+    if piece.text not in SPECIAL_TOKENS:
         raise ValueError(
             f"{piece.text!r} is no special token of the scripted engine; it has "
             f"{', '.join(SPECIAL_TOKENS)}"

@@ -55,6 +55,7 @@ _U64 = struct.Struct("<Q")
 _DEFAULT_ALIGNMENT = 32
 _MAX_DIMENSIONS = 4
 _MAX_NAME = 65535
+_MAX_TEXT = 4 << 20  # bytes of a text in the metadata
 _SMALLEST_PAIR = 8 + 1 + 4 + 1
 _SMALLEST_TENSOR_INFO = 8 + 1 + 4 + 8 + 4 + 8
 
@@ -156,10 +157,12 @@ class _Cursor:
         self.position += 8
         return int(value)
 
-    def string(self, what: str) -> str:
+    def string(self, what: str, longest: int = _MAX_TEXT) -> str:
         start = self.position
         length = self.u64(f"the length of {what}")
         self.check_room(length, what)
+        if length > longest:  # the weights behind the header would be read as text
+            raise self.error(f"{what} has {length} bytes; {longest} are the most", start)
         raw = self.buffer[self.position : self.position + length]
         self.position += length
         try:
@@ -169,7 +172,7 @@ class _Cursor:
 
     def name(self, what: str) -> str:
         start = self.position
-        name = self.string(what)
+        name = self.string(what, 4 * _MAX_NAME)
         if not 0 < len(name) <= _MAX_NAME:
             raise self.error(f"{what} has {len(name)} characters, not 1 to {_MAX_NAME}", start)
         return name

@@ -113,6 +113,14 @@ class Tokenizer:
         return found
 
     @cached_property
+    def spelled(self) -> list[bytes]:
+        """`token_bytes`, and special ids by the text that stands for them in templates."""
+        found = self.token_bytes.copy()
+        for id_ in self.special_ids:
+            found[id_] = self._tokens[id_].encode()
+        return found
+
+    @cached_property
     def template_variables(self) -> dict[str, str]:
         """What a chat template may use besides messages: `bos_token` and `eos_token`."""
         ids = {"bos_token": self.bos_id, "eos_token": self._eos_id}

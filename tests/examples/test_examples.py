@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -110,8 +111,48 @@ def test_fork_joins_its_branches(
     assert "tokens read" in shown[4]
 
 
+def call(name: str, **arguments: str) -> str:
+    body = json.dumps({"name": name, "arguments": arguments})
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
+def test_agent_calls_its_tools(
+    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = "SELECT name FROM products WHERE price > 20"
+    answers = [
+        [call("calculate", expression="23 * (17 - 7)"), "230."],
+        [call("search_files", word="seed trays"), call("search_files", word="zebra"), "One."],
+        [call("query_products", sql=query), "Three."],
+        [call("query_products", sql="SELECT 1; DROP TABLE products"), "No."],
+    ]
+    scripted({"answer": [text for turn in answers for text in turn]})
+    load("agent").main([])
+    shown = capsys.readouterr().out
+    assert "calculate(expression='23 * (17 - 7)') -> 230\n230.\n" in shown
+    assert "letters.jsonl:2: " in shown
+    assert "no line has 'zebra'" in shown
+    assert '[["lamp"],["chair"],["globe"]]' in shown
+    assert "You can only execute one statement" in shown
+
+
+def test_the_tools_of_the_agent_are_safe() -> None:
+    agent = load("agent")
+    agent.make_database()
+    assert agent.calculate("-2 * (3 + 4.5) // 2 % 7") == -2 * (3 + 4.5) // 2 % 7
+    for text in ("9**9**9", "__import__('os')", "a", "[1]", "1 if 1 else 2"):
+        with pytest.raises(ValueError, match="is no arithmetic"):
+            agent.calculate(text)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n"
+    for sql in ("DROP TABLE products", "INSERT INTO products VALUES (1, 2, 3)", endless):
+        with pytest.raises(sqlite3.OperationalError, match=r"readonly|interrupted"):
+            agent.query_products(sql)
+    assert agent.query_products("SELECT count(*) FROM products") == [(4,)]
+    agent.DATABASE.unlink()
+
+
 @pytest.mark.model
-@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork"])
+@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork", "agent"])
 def test_example_on_the_small_model(name: str, smollm2_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=120

@@ -77,6 +77,9 @@ class FakeTokenizer:
     def encode(self, text: str) -> list[int]:
         return self.encode_bytes(text.encode())
 
+    def special_id(self, text: str) -> int | None:
+        return SPECIAL.get(text)
+
     def split_special(self, text: str) -> list[str | int]:
         parts: list[str | int] = [text] if text else []
         for name, token in SPECIAL.items():
@@ -92,6 +95,7 @@ class FakeTokenizer:
 
 
 class FakeVocabulary:
+    tokens = TOKEN_BYTES
     eos_ids = (EOS,)
     mask_words = WORDS
 
@@ -193,6 +197,7 @@ class FakeGrammar:
     def __init__(self, words: tuple[bytes, ...] | None, force: bool = True) -> None:
         self.words = words
         self.force = force
+        self.vocabulary = FakeVocabulary()
 
     def matcher(self, prefix: bytes = b"") -> FakeMatcher:
         return FakeMatcher(self.words, prefix, self.force)
@@ -200,6 +205,9 @@ class FakeGrammar:
 
 class FakeConstraints:
     """The source of a constraint lists the words, separated by `|`; `boom` is a bad matcher."""
+
+    def __init__(self) -> None:
+        self.vocabulary = FakeVocabulary()
 
     def compile(self, constraint: Constraint) -> FakeGrammar:
         words = tuple(w.encode() for w in constraint.source.split("|"))
@@ -235,6 +243,8 @@ def draw_one(logits, allowed, end_ids, end_rest, temperature, top_p, top_k, min_
     if end_rest:
         mass_end += sum(p[t] for t in range(len(p)) if t not in allowed and t not in end)
     weights = np.append(np.where(keep, p, 0.0), mass_end if ends else 0.0)
+    if weights.sum() == 0:
+        raise ValueError("every logit that counts is -inf")
     weights /= weights.sum()
     with np.errstate(divide="ignore"):
         logprobs = np.log(weights)

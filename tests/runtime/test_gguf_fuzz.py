@@ -168,6 +168,8 @@ def test_mutated_headers_of_real_files(
 
     @settings(max_examples=25, deadline=None)
     @given(outside_the_tokens | st.integers(0, end - 1), st.sampled_from(_EXTREMES), st.booleans())
+    @example(place=249, number=1 << 31, cut=False)
+    @example(place=289, number=0, cut=False)
     def check(place: int, number: int, cut: bool) -> None:
         changed = header[:place] + struct.pack("<Q", number) + header[place + 8 :]
         mutated.write_bytes(changed[:place] if cut else changed[:end])

@@ -3,7 +3,9 @@ every page accounted for after every step."""
 
 from __future__ import annotations
 
-from fakes import FakeBackend
+import math
+
+from fakes import EOS, FakeBackend
 from harness import Collector, drain, make_engine, submit, text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from sglite.options import Sampling
 from sglite.runtime.segment import Append, Constraint, Gen, Piece, Select
 
 SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
+    max_examples=45, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
 )
 BITS = ["ab", "abc", " the", "yes", "ye", "ö", "\n\n", "1", "a ", "hello the world, ", "abcd" * 9]
 CHOICES = ["yes", "no", "yes no", "abc", "abd", "abcde", "the", "the end", "ö", "日本"]
@@ -26,14 +28,23 @@ samplings = st.builds(
     top_p=st.sampled_from([1.0, 0.9]),
     top_k=st.sampled_from([0, 20]),
     min_p=st.sampled_from([0.0, 0.01]),
+    repetition_penalty=st.sampled_from([1.0, 1.0, 1.5]),
+    presence_penalty=st.sampled_from([0.0, 0.0, 0.7]),
+    frequency_penalty=st.sampled_from([0.0, 0.0, 1.1]),
 )
+biases = st.dictionaries(
+    st.sampled_from([EOS, 100, 101, 259, 260]),
+    st.sampled_from([-math.inf, -5.0, 3.0]),
+    max_size=2,
+).map(lambda bias: tuple(bias.items()))
 keys = st.integers(0, 2**64 - 1)
 appends = st.builds(
     Append,
     st.lists(
         st.builds(Piece, st.sampled_from(BITS), st.sampled_from(["user", "user", "template"]))
         | st.just(Piece("<turn>", "special"))
-        | st.just(Piece("<turn>ab", "template")),
+        | st.just(Piece("<turn>ab", "template"))
+        | st.builds(Piece, st.just(""), st.just("ids"), st.sampled_from([(100, 101), (5,), ()])),
         max_size=4,
     ).map(tuple),
 )
@@ -41,12 +52,19 @@ free = st.builds(
     Gen,
     st.just("free"),
     keys,
-    max_tokens=st.integers(1, 20),
+    max_tokens=st.integers(5, 20),
     sampling=samplings,
-    stop=st.lists(st.sampled_from(["ab", "y", "bc", "ay"]), max_size=2, unique=True).map(tuple),
+    stop=st.lists(st.sampled_from(["ab", "y", "bc", "ay", "<turn>"]), max_size=2, unique=True).map(
+        tuple
+    ),
     until=st.lists(st.sampled_from(["\n\n", "a"]), max_size=1).map(tuple),
     stop_ids=st.sampled_from([(), (5, 100)]),
     ignore_eos=st.booleans(),
+    min_tokens=st.sampled_from([0, 0, 1, 5]),
+    logit_bias=biases,
+    stop_regex=st.sampled_from([(), (), ("[b-d]+e",), ("y.{0,3}b", "ö")]),
+    hidden=st.booleans(),
+    drops=st.just(0),
 )
 constrained = st.builds(
     Gen,
@@ -60,6 +78,8 @@ constrained = st.builds(
     max_tokens=st.integers(1, 16),
     sampling=samplings,
     until=st.lists(st.sampled_from([",", "s", "\n\n"]), max_size=1).map(tuple),
+    min_tokens=st.sampled_from([0, 0, 1]),
+    hidden=st.booleans(),
 )
 selects = st.builds(
     Select,
@@ -67,6 +87,16 @@ selects = st.builds(
     st.lists(st.sampled_from(CHOICES), min_size=1, max_size=6, unique=True).map(tuple),
     keys,
     samplings,
+    st.sampled_from(["prob", "mean", "greedy", "pmi"]),
+    hidden=st.booleans(),
+) | st.builds(
+    Select,
+    st.just("pick"),
+    st.just(("yes", "yes no", "abc", "ö")),
+    keys,
+    samplings,
+    st.sampled_from(["prob", "greedy"]),
+    until=st.just((".", "\n\n")),
 )
 segments = st.lists(appends | free | constrained | selects, min_size=1, max_size=4)
 engines = st.fixed_dictionaries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -13,7 +14,13 @@ import jsonschema
 import numpy as np
 import pytest
 
-from sglite.errors import CancelledError, GrammarError, ModelError
+from sglite.errors import (
+    CancelledError,
+    CapacityError,
+    DeadlineError,
+    GrammarError,
+    ModelError,
+)
 from sglite.runtime.engines.base import StepRefused
 from sglite.runtime.engines.scripted import ScriptedEngine
 from sglite.runtime.segment import (
@@ -233,3 +240,64 @@ def test_the_vocabulary_has_every_byte(engine: ScriptedEngine) -> None:
     mask = np.unpackbits(vocabulary.text_mask.view(np.uint8), bitorder="little")
     assert mask.sum() == 256
     assert vocabulary is engine.vocabulary
+
+
+def test_stop_patterns_hidden_holes_and_dropped_steps(engine: ScriptedEngine) -> None:
+    script = {"x": "one 12. two", "h": "hidden", "t": "thought", "y": "end"}
+    scripted = ScriptedEngine(script=script)
+    try:
+        sequence = scripted.open()
+        steps = (
+            Gen("x", stop_regex=(r"\d+\.",), top_logprobs=2),
+            text("a"),
+            Gen("h", hidden=True),
+            text("("),
+            Gen("t"),
+            text(")"),
+            Gen("y", drops=3),
+            Append((Piece("bc", "ids", (98, 99)),)),
+        )
+        events = events_of(scripted, sequence, *steps)
+    finally:
+        scripted.shutdown()
+    results = {e.result.name: e.result for e in events if isinstance(e, HoleDone)}
+    assert (results["x"].text, results["x"].finish, results["x"].stop) == ("one ", "stop", "12.")
+    assert len(results["x"].top_logprobs) == len(results["x"].ids)
+    assert results["h"].text == "hidden"
+    assert events[-1] == SegmentDone(tuple(b"one aendbc"))
+
+
+def test_a_deadline_ends_what_is_not_done() -> None:
+    engine = ScriptedEngine(delay=0.2)
+    try:
+        late = engine.open(deadline=time.monotonic() + 0.5)
+        fork = engine.fork(late, 1)[0]
+        in_time = engine.open(deadline=time.monotonic() + 60)
+        events = events_of(engine, late, text("a"), Gen("x"), Gen("y"), Gen("z"))
+        assert any(isinstance(e, HoleDone) for e in events)
+        assert isinstance(events[-1], SegmentFailed)
+        assert isinstance(events[-1].error, DeadlineError)
+        forked = events_of(engine, fork, Gen("x"))[-1]
+        assert isinstance(forked, SegmentFailed)
+        assert isinstance(forked.error, DeadlineError)
+        assert isinstance(events_of(engine, in_time, Gen("x"))[-1], SegmentDone)
+    finally:
+        engine.shutdown()
+
+
+def test_a_sequence_holds_so_many_bytes() -> None:
+    engine = ScriptedEngine(capacity=4)
+    try:
+        assert engine.capacity == 4
+        last = events_of(engine, engine.open(), text("abcd"), text("e"))[-1]
+        assert isinstance(last, SegmentFailed)
+        assert isinstance(last.error, CapacityError)
+        assert last.step == 1
+    finally:
+        engine.shutdown()
+
+
+def test_arguments_out_of_range_are_refused_as_by_every_engine(engine: ScriptedEngine) -> None:
+    for bad in (Gen("x", min_tokens=200), Select("s", ()), Gen("x", stop_regex=("a*",))):
+        with pytest.raises(StepRefused):
+            engine.submit(engine.open(), Segment((bad,)), print)

@@ -28,7 +28,7 @@ def scripted() -> Iterator[MakeScripted]:
 
     yield make
     for thread in threading.enumerate():
-        if thread.name in ("sglite-batch", "sglite-stream"):
+        if thread.name in ("sglite-batch", "sglite-stream", "sglite-worker"):
             thread.join(timeout=5)
             assert not thread.is_alive(), f"{thread.name} is still running"
     for model, used in reversed(made):

@@ -22,8 +22,8 @@ class Recorder(ScriptedEngine):
         self.forked: list[tuple[SequenceId, SequenceId]] = []
         self.priorities: list[int] = []
 
-    def open(self, *, priority: int = 0) -> SequenceId:
-        sequence = super().open(priority=priority)
+    def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
+        sequence = super().open(priority=priority, deadline=deadline)
         self.opened.append(sequence)
         self.priorities.append(priority)
         return sequence
