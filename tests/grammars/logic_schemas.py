@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
+from hypothesis import reject
 from hypothesis import strategies as st
 
 SCALARS: list[Any] = [None, True, False, 0, 1, 1.0, -2, 3, 6, 1.5, 0.25, "", "a", "ab", "ba", "é"]
@@ -133,3 +135,15 @@ def whole(schema: Any, x: Any, y: Any) -> dict[str, Any]:
 def is_reference(schema: Any) -> bool:
     """As a definition, one that jsonschema may not return from."""
     return schema in [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}]
+
+
+def judge(schema: Any) -> jsonschema.Draft202012Validator:
+    """The validator of a schema. Rejects one whose references lead in a circle at the same value:
+    the validator never comes to a verdict there."""
+    validator = jsonschema.Draft202012Validator(schema)
+    try:
+        for value in VALUES:
+            validator.is_valid(value)
+    except RecursionError:
+        reject()
+    return validator

@@ -6,11 +6,10 @@ import json
 import time
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from logic_schemas import VALUES, is_reference, leaves, schemas, whole
+from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 
 from sglite.grammars import _native
 
@@ -31,7 +30,7 @@ def refusal(schema: Any) -> tuple[str, str]:
 def test_the_shapes_admit_exactly_the_valid_values(schema: Any, x: Any, y: Any) -> None:
     assume(not is_reference(y))
     asked = whole(schema, x, y)
-    validator = jsonschema.Draft202012Validator(asked)
+    validator = judge(asked)
     try:
         goals = _native.Goals(json.dumps(asked))
     except _native.Refused as refused:
@@ -48,7 +47,7 @@ def test_the_shapes_admit_exactly_the_valid_values(schema: Any, x: Any, y: Any) 
 def test_goals_leave_out_single_values(a: Any, value: Any) -> None:
     defs = {"x": {"type": "integer"}, "y": {"enum": ["a", 1, None]}}
     schema = {"$defs": defs, "anyOf": [a, {"const": []}]}
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = judge(schema)
     try:
         goals = _native.Goals(json.dumps(schema))
         rest = goals.except_(goals.root, json.dumps(value))

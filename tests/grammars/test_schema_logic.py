@@ -6,10 +6,9 @@ import json
 import random
 from typing import Any
 
-import jsonschema
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from logic_schemas import VALUES, is_reference, leaves, schemas, whole
+from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 from mask_oracle import accepts, draw
 
 from sglite.errors import GrammarError
@@ -28,7 +27,7 @@ def test_what_compiles_is_exact(
 ) -> None:
     assume(not is_reference(y))
     schema = whole(drawn, x, y)
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = judge(schema)
     valid = [v for v in VALUES if validator.is_valid(v)]
     try:
         if declared:
