@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from typing import Any
 
@@ -18,6 +19,13 @@ from sglite.grammars import Vocabulary, compile_json_schema
 def _depends_on_order(value: Any) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return (isinstance(value, dict) and len(value) > 1) or any(map(_depends_on_order, inner))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise OverflowError(text)
+    return number
 
 
 @settings(max_examples=120, deadline=None)
@@ -52,4 +60,8 @@ def test_what_compiles_is_exact(
     for _ in range(4):
         budget = grammar.matcher().tokens_to_finish() + rng.randrange(16)
         text = draw(grammar, rng, budget).decode()
-        assert validator.is_valid(json.loads(text)), text
+        try:
+            value = json.loads(text, parse_float=_finite)
+        except OverflowError:  # an integer to us, and infinite to the oracle
+            continue
+        assert validator.is_valid(value), text
