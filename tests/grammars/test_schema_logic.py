@@ -59,7 +59,12 @@ def test_what_compiles_is_exact(
     rng = random.Random(seed)
     for _ in range(4):
         budget = grammar.matcher().tokens_to_finish() + rng.randrange(16)
-        text = draw(grammar, rng, budget).decode()
+        try:
+            text = draw(grammar, rng, budget).decode()
+        except GrammarError as error:  # a used number too long to tell others from it
+            assert "states" in error.reason
+            assert "uniqueItems" in json.dumps(schema)
+            continue
         try:
             value = json.loads(text, parse_float=_finite)
         except OverflowError:  # an integer to us, and infinite to the oracle
