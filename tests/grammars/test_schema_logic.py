@@ -61,10 +61,10 @@ def test_what_compiles_is_exact(
         budget = grammar.matcher().tokens_to_finish() + rng.randrange(16)
         try:
             text = draw(grammar, rng, budget).decode()
-        except GrammarError as error:  # a used number too long to tell others from it
-            assert "states" in error.reason
-            assert "uniqueItems" in json.dumps(schema)
-            continue
+        except GrammarError as error:
+            if "states" in error.reason and "uniqueItems" in json.dumps(schema):
+                continue  # a used number that is too long to tell others from it
+            raise
         try:
             value = json.loads(text, parse_float=_finite)
         except OverflowError:  # an integer to us, and infinite to the oracle
