@@ -139,6 +139,7 @@ class JsonMachine final : public Machine {
     void walk_signs(const Position& at, const Trie& trie, Mask& mask);
     void walk_text(const Position& at, Mask& mask, int32_t budget);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
+    bool fill_quote(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);
