@@ -25,6 +25,7 @@ from sglite.options import ERROR, OverflowPolicy, check_overflow
 from sglite.running import overflow
 from sglite.running.executor import Run
 from sglite.running.lowering import Pending, hole_key, lowered
+from sglite.running.meta import Meta, meta_of
 from sglite.running.record import (
     Gathered,
     Slot,
@@ -36,7 +37,7 @@ from sglite.running.record import (
     program_error,
 )
 from sglite.runtime.engines.base import SequenceId
-from sglite.runtime.segment import Append, HoleResult
+from sglite.runtime.segment import Append
 from sglite.tools import turns
 from sglite.tools.calls import as_calls
 from sglite.tools.declared import Tool, ToolCall, tool_tuple
@@ -242,11 +243,11 @@ class State:
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("a state is not a sequence; read its variables by name")
 
-    def meta(self, name: str) -> HoleResult:
+    def meta(self, name: str) -> Meta:
         """All that is known of a hole: ids, logprobs, finish, distribution. Waits for it."""
         variable = self._awaited(name)
         if not isinstance(variable, Gathered):
-            return next(flat_slots([variable])).done
+            return meta_of(next(flat_slots([variable])))
         raise ProgramError(f"{name!r} was gathered from branches; ask each of them for its meta")
 
     def text(self) -> str:
