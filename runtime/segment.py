@@ -166,8 +166,9 @@ class HoleResult:
     method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
     top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
     probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
-    before the hole that became part of `ids`. ends: where each id ends in `text`, in bytes of UTF-8,
-    below 1 within the healed text; empty where the engine does not know. times: time.monotonic() seconds.
+    before the hole that became part of `ids`. ends: where each id ends in `text`, in bytes of
+    UTF-8, below 1 within the healed text; empty where the engine does not know. times:
+    time.monotonic() seconds.
     """
 
     name: str
