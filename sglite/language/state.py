@@ -35,6 +35,7 @@ from sglite.running.record import (
     last_value,
     program_error,
 )
+from sglite.running.retrying import with_retries
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append, HoleResult
 from sglite.tools import turns
@@ -359,8 +360,10 @@ class State:
             node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
-        step = lowered(node, run.options, engine=run.engine, after_word=after_word)
-        self._pending.hole(step.step(name, key))
+        hole = lowered(node, run.options, engine=run.engine, after_word=after_word).step(name, key)
+        if isinstance(node, ir.Gen) and node.retries:
+            hole = with_retries(self, slot, hole)
+        self._pending.hole(hole)
         self._slots.append(slot)
         occurrences.append(slot)
         record.take(slot)

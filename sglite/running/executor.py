@@ -29,6 +29,7 @@ from sglite.runtime.segment import (
     Append,
     Event,
     HoleDone,
+    HoleRefused,
     Segment,
     SegmentDone,
     Step,
@@ -329,7 +330,7 @@ class Run:
         for _, wake in woken:
             wake()
 
-    # ---- called on the engine's thread
+    # ---- called on the engine's thread, or on one that checks values
 
     def _on_event(
         self,
@@ -351,6 +352,10 @@ class Run:
                     self._wake(slot)
                 if self._watched:
                     self._watcher.filled(slot, path)
+        elif isinstance(event, HoleRefused):
+            slot = slots[event.step]
+            if self._watched and slot is not None:
+                self._watcher.refused(slot, event.attempt, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -387,6 +392,8 @@ class Run:
         """The error of one step: about its hole, its special token, or the hole that follows."""
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return self._late()
+        if isinstance(error, ProgramError):
+            return error  # says already what and where
         said = _say(error)
         slot = next((slot for slot in slots[index:] if slot is not None), None)
         if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):

@@ -15,6 +15,7 @@ from sglite.running.lowering import BranchPath
 from sglite.running.partial import NOTHING, partial_value
 from sglite.running.record import Slot
 from sglite.running.result import Result
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
     from sglite.running.batch import Errors
@@ -43,6 +44,16 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
+class Retried:
+    """The value of a variable was refused for these `errors`, and the hole is tried again: what
+    there was of its text and value so far is void."""
+
+    name: str
+    errors: tuple[str, ...]
+    branch: BranchPath = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Filled:
     """A variable has its value."""
 
@@ -65,7 +76,7 @@ class End:
     row: Result
 
 
-StreamEvent = Text | Partial | Filled | Failed | End
+StreamEvent = Text | Partial | Retried | Filled | Failed | End
 
 
 class Reader:
@@ -73,7 +84,7 @@ class Reader:
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self._tell = tell
-        self._happened: deque[tuple[Slot, BranchPath, str | None]] = deque()
+        self._happened: deque[tuple[Slot, BranchPath, str | Attempt | None]] = deque()
         self._written: dict[Slot, list[str]] = {}
         self._shown: dict[Slot, Any] = {}
         self._over = False
@@ -87,10 +98,13 @@ class Reader:
         """What has happened since the last call."""
         while self._happened:
             slot, path, text = self._happened.popleft()
-            if text is None:
+            if not isinstance(text, str):
                 self._written.pop(slot, None)
                 self._shown.pop(slot, None)
-                yield Filled(slot.name, slot.value, path)
+                if text is None:
+                    yield Filled(slot.name, slot.value, path)
+                else:
+                    yield Retried(slot.name, text.errors, path)
                 continue
             yield Text(slot.name, text, path)
             if _is_json(slot):
@@ -108,7 +122,7 @@ class Reader:
         written = self._written.setdefault(slot, [])
         written.append(text)
         following = self._happened[0] if self._happened else None
-        if following is not None and following[0] is slot and following[2] is not None:
+        if following is not None and following[0] is slot and isinstance(following[2], str):
             return  # what comes next says more; so a fast model costs no more than a slow one
         value = partial_value(slot.node, "".join(written))
         if value is not NOTHING and value != self._shown.get(slot, NOTHING):
@@ -129,6 +143,10 @@ class Reader:
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
         self._happened.append((slot, path, None))
+        self._tell()
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        self._happened.append((slot, path, attempt))
         self._tell()
 
     def finished(self, run: Run) -> None:

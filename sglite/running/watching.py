@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Slot
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
     from sglite.running.executor import Run
@@ -26,6 +27,9 @@ class Watcher(Protocol):
     def filled(self, slot: Slot, path: BranchPath) -> None:
         """A hole has its result."""
 
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        """The text of a hole so far is void: its value was refused, and it is tried again."""
+
     def finished(self, run: Run) -> None:
         """The run has ended; called once."""
 
@@ -45,6 +49,9 @@ class Unwatched:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
         pass
 
     def finished(self, run: Run) -> None:
