@@ -34,6 +34,8 @@ from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sglite.documents import Window as Window
+    from sglite.documents import windows as windows
     from sglite.errors import CancelledError as CancelledError
     from sglite.errors import CapacityError as CapacityError
     from sglite.errors import DeadlineError as DeadlineError
@@ -83,8 +85,6 @@ if TYPE_CHECKING:
     from sglite.tools.declared import ToolCall as ToolCall
     from sglite.tools.declared import ToolResult as ToolResult
     from sglite.tools.declared import tool as tool
-    from sglite.documents import Window as Window
-    from sglite.documents import windows as windows
 
 
 def _is_built(folder: str) -> bool:

@@ -26,7 +26,7 @@ _WORD = re.compile(r"\s+")
 _KINDS = (_PARAGRAPH, _SENTENCE, _WORD)  # the better places first
 
 _FEWEST = 0.5
-"""A better place is taken where that leaves a window at least so much of its length."""
+"""A better place is taken where that leaves at least so much of a window, or of an overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Window:
 def windows(doc: str, *, tokens: int, overlap: int = 0, model: Model | None = None) -> list[Window]:
     """`doc` in windows of at most `tokens` tokens of the model (the one in use), in order.
 
-    Each begins at most `overlap` tokens before the end of the one before, where a sentence or at
-    least a word begins, and none begins or ends inside of a character that is written with several
-    code points. Every character is in a window. The tokens of a remote model are not known: there
-    each byte of UTF-8 counts as one, so that no window has more tokens than asked for.
+    Each begins at most `overlap` tokens before the end of the one before, where a sentence or a
+    word begins if there is one, and none begins or ends inside of a character that is written with
+    several code points. Every character is in a window. The tokens of a remote model are not known:
+    there each byte of UTF-8 counts as one, so that no window has more tokens than asked for.
 
     Raises TypeError and ValueError for arguments out of range, ValueError for a character that is
     longer than `tokens`.
@@ -112,18 +112,16 @@ class _Cutter:
         return most
 
     def _start(self, start: int, end: int) -> int:
-        """Where the next window begins: at a sentence, or a word, within the overlap."""
+        """Where the next window begins within the overlap: at a sentence, a word, a character."""
         if not self._overlap or end == len(self._doc):
             return end
         first = self._earliest(start, end)
+        last = end - int(_FEWEST * (end - first)) - 1
         for places in self._places[1:]:
-            at = bisect_left(places, first)
-            for place in places[at:]:
-                if place >= end:
-                    break
+            for place in places[bisect_left(places, first) : bisect_right(places, last)]:
                 if self._whole(place) and self._fits_overlap(place, end):
                     return place
-        return end
+        return next((place for place in range(first, end) if self._whole(place)), end)
 
     def _farthest(self, start: int) -> int:
         """The end of a window that could not be much longer; `start` where no character fits."""
@@ -148,6 +146,7 @@ class _Cutter:
                 good = middle
             else:
                 bad = middle
+        # A longer text can have fewer tokens, so what is shorter than one that fits may not fit.
         while good > start and not (self._whole(good) and fits(good)):
             good -= 1
         self._guess = max(16, good - start)
