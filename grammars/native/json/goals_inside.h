@@ -37,6 +37,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId both(GoalId a, GoalId b) override;
     int64_t supply(GoalId id) override;
 
+    GoalId add(Goal goal);
+    int32_t scalar_cost(const Goal& goal) const;
     // Finds all goals that arise from the ones that are new, and solves them.
     void settle();
     // A schema that no value satisfies, as deep within the whole as is certain, where the whole is
@@ -67,8 +69,6 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId root = kNever;
 
     std::unordered_map<uint64_t, GoalId> pairs;
-    std::map<std::pair<GoalId, std::string>, GoalId> exceptions;
-    std::deque<Value> kept;  // values that formulas speak of
 
   private:
     struct Supply {

@@ -81,13 +81,7 @@ void Goals::Inside::evaluate(GoalId id) {
     work.spend(4);
     evaluated_ = id;
     const Goal& goal = found[id];
-    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
-    if (goal.strings != text::kNoText) {
-        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
-    }
-    if (goal.numbers != text::kNoText) {
-        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
-    }
+    int32_t cost = scalar_cost(goal);
     for (size_t i = 0; i < found[id].objects.size(); ++i) {
         cost = std::min(cost, cost_of(found[id].objects[i]));
     }
@@ -102,6 +96,17 @@ void Goals::Inside::evaluate(GoalId id) {
         queued_[user] = true;
         queue_.push_back(user);
     }
+}
+
+int32_t Goals::Inside::scalar_cost(const Goal& goal) const {
+    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
+    if (goal.strings != text::kNoText) {
+        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
+    }
+    if (goal.numbers != text::kNoText) {
+        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
+    }
+    return cost;
 }
 
 int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
