@@ -161,8 +161,6 @@ void Arrays::add_next(const ArrayItem& item, GoalId goal, ArrayProgress after,
     ArrayItem next{item.lane, &shape, std::move(after), 0};
     next.close = cost_to_close(shape, next.at, costs_);
     if (next.close >= kUnreachable) return;
-    std::vector<int32_t> barred;
-    if (shape.unique) barred = used;
     std::map<int32_t, std::vector<int32_t>> classes;  // rivals by their next item
     const auto index = static_cast<size_t>(item.agreeing);
     for (const int32_t rival : item.rivals) {
@@ -171,6 +169,7 @@ void Arrays::add_next(const ArrayItem& item, GoalId goal, ArrayProgress after,
         next.rivals.push_back(rival);
         classes[items[index]].push_back(rival);
     }
+    std::vector<std::pair<int32_t, int32_t>> costs;
     for (auto& [value, rivals] : classes) {
         if (shape.unique && std::ranges::binary_search(used, value)) continue;
         ArrayItem then{item.lane, &shape, next.at, 0, std::move(rivals), item.agreeing + 1};
@@ -179,16 +178,18 @@ void Arrays::add_next(const ArrayItem& item, GoalId goal, ArrayProgress after,
             more = used;
             more.insert(std::ranges::lower_bound(more, value), value);
         }
-        const int32_t close = cost(then, more);
-        if (close >= kUnreachable) {
-            barred.insert(std::ranges::lower_bound(barred, value), value);
-        } else {
-            next.close = std::max(next.close, close);
-        }
+        costs.emplace_back(value, cost(then, more));
     }
     if (!next.rivals.empty()) next.agreeing = item.agreeing + 1;
-    if (!barred.empty()) goal = distinct_.except(goal, barred);
-    if (goal != kNever) found.push_back({goal, std::move(next)});
+    for (Allowance& allowance : allowances(next.close, costs)) {
+        if (shape.unique) {
+            allowance.barred.insert(allowance.barred.end(), used.begin(), used.end());
+            std::ranges::sort(allowance.barred);
+        }
+        const GoalId rest = distinct_.except(goal, allowance.barred);
+        next.close = allowance.close;
+        if (rest != kNever) found.push_back({rest, next});
+    }
 }
 
 bool Arrays::is_rival(const ArrayItem& item) const {

@@ -11,6 +11,29 @@ using text::kNoText;
 using text::LangId;
 using Kind = Value::Kind;
 
+std::vector<Allowance> allowances(int32_t close,
+                                  const std::vector<std::pair<int32_t, int32_t>>& costs) {
+    constexpr size_t kMost = 6;  // beyond that, several costs are one
+    std::vector<int32_t> different{close};
+    for (const auto& [value, cost] : costs) {
+        if (cost > close && cost < kUnreachable) different.push_back(cost);
+    }
+    std::ranges::sort(different);
+    different.erase(std::unique(different.begin(), different.end()), different.end());
+    if (different.size() > kMost) {
+        different[kMost - 1] = different.back();
+        different.resize(kMost);
+    }
+    std::vector<Allowance> found;
+    for (const int32_t most : different) {
+        found.push_back({{}, most});
+        for (const auto& [value, cost] : costs) {
+            if (cost > most) found.back().barred.push_back(value);
+        }
+    }
+    return found;
+}
+
 GoalId Distinct::except(GoalId goal, const std::vector<int32_t>& values) {
     std::vector<int32_t> key{goal};
     for (const int32_t value : values) {

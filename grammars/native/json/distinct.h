@@ -18,6 +18,15 @@ namespace sglite::json {
 class Arrays;
 class Objects;
 
+// Some values of a goal: all but these, with what the container costs behind any of them.
+struct Allowance {
+    std::vector<int32_t> barred;
+    int32_t close;
+};
+// One for each cost, from `close`, behind most values, on; `costs`: of those that cost more.
+std::vector<Allowance> allowances(int32_t close,
+                                  const std::vector<std::pair<int32_t, int32_t>>& costs);
+
 class Distinct {
   public:
     Distinct(Goals& goals, text::Languages& languages, Objects& objects, Arrays& arrays)

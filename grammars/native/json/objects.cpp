@@ -205,7 +205,7 @@ bool Objects::fits(const ObjectItem& item, const Room& room, size_t name) const 
     return shape.high < 0 || item.at.members + members <= shape.high;
 }
 
-// The extra keys that an item takes here, those used already not left out.
+// The extra keys that an item takes here; those used already and those of rivals not left out.
 LangId Objects::extra_keys(const ObjectItem& item) {
     const ObjectShape& shape = *item.shape;
     if (shape.extras.empty()) return text::kNoText;
@@ -232,11 +232,13 @@ LangId Objects::extra_keys(const ObjectItem& item) {
             }
             classes = std::move(finer);
         }
+        ObjectItem alone = item;
+        alone.rivals.clear();
         for (const LangId keys : classes) {
             for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
                 if (std::ranges::binary_search(item.at.extras, key)) continue;
                 std::vector<Next<ObjectItem>> next;
-                take(item, key, extra.value, after_extra(item, key), {}, next);
+                take(alone, key, extra.value, after_extra(item, key), {}, next);
                 if (!next.empty()) found.push_back(keys);
                 break;
             }

@@ -53,19 +53,18 @@ void Objects::add_next(const ObjectItem& item, std::string_view key, GoalId goal
         next.rivals.push_back(rival);
         classes[value].push_back(rival);
     }
-    std::vector<int32_t> barred;
+    std::vector<std::pair<int32_t, int32_t>> costs;
     for (auto& [value, rivals] : classes) {
-        const int32_t rest = cost(
-            {item.lane, item.shape, next.at, 0, std::move(rivals), item.agreeing + 1}, turn);
-        if (rest >= kUnreachable) {
-            barred.push_back(value);
-        } else {
-            next.close = std::max(next.close, rest);
-        }
+        costs.emplace_back(value, cost({item.lane, item.shape, next.at, 0, std::move(rivals),
+                                        item.agreeing + 1},
+                                       turn));
     }
     if (!next.rivals.empty()) next.agreeing = item.agreeing + 1;
-    if (!barred.empty()) goal = distinct_.except(goal, barred);
-    if (goal != kNever) found.push_back({goal, std::move(next)});
+    for (const Allowance& allowance : allowances(close, costs)) {
+        const GoalId rest = distinct_.except(goal, allowance.barred);
+        next.close = allowance.close;
+        if (rest != kNever) found.push_back({rest, next});
+    }
 }
 
 // Up to the closing brace, whatever rivals there are, with keys that are not passed by.
