@@ -152,6 +152,7 @@ Goals::Goals(Value schema, text::Languages& languages, const Style& style)
     inside_->settle();
     inside_->root = inside_->alive(inside_->root);
     if (inside_->root == kNever) inside_->document.refuse("nothing can match", inside_->blame());
+    inside_->prepare();
 }
 
 Goals::~Goals() = default;

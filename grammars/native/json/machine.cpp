@@ -89,6 +89,7 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       distinct_(goals_, *languages_, objects_, arrays_) {
     frames_.push_back({Frame::kRoot, -1, -1, 0, 0, false, true, {goals_.root()}, {}, {}, {0}});
     check_bytes();
+    languages_->lift_limits();
 }
 
 JsonMachine::~JsonMachine() = default;

@@ -47,17 +47,6 @@ int32_t Goals::Inside::key(std::string_view key) {
     return cost;
 }
 
-// Refusals without a place get that of the goal.
-template <typename Do>
-void Goals::Inside::placed(size_t id, const Do& work_on) {
-    try {
-        work_on(static_cast<GoalId>(id));
-    } catch (const Refused& refused) {
-        if (!refused.pointer.empty() || lits[id].empty()) throw;
-        document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
-    }
-}
-
 void Goals::Inside::solve() {
     for (size_t checked = finished_; checked < found.size();) {
         for (; discovered_ < found.size(); ++discovered_) {

@@ -141,7 +141,7 @@ struct Pool::Closing {
             const Open at = open.back();
             open.pop_back();
             follow(at, context);
-            if (out.size() + seen.size() > kMostItems) {
+            if (pool.limited_ && out.size() + seen.size() > kMostItems) {
                 throw Refused("the pattern has too many readings of one text");
             }
         }

@@ -1,0 +1,87 @@
+// Before texts are read, everything that could fail later is done once, or refused with its place.
+#include <algorithm>
+
+#include "goals_inside.h"
+
+namespace sglite::json {
+namespace {
+
+constexpr size_t kMostWays = 4096;  // in which the items or members of one shape may count
+
+}  // namespace
+
+void Goals::Inside::prepare() {
+    for (prepared_ = 0; prepared_ < found.size(); ++prepared_) {
+        if (alive(static_cast<GoalId>(prepared_)) == kNever) continue;
+        placed(prepared_, [&](GoalId id) {
+            for (size_t i = 0; i < found[id].objects.size(); ++i) prepare(found[id].objects[i]);
+            for (size_t i = 0; i < found[id].arrays.size(); ++i) prepare(found[id].arrays[i]);
+            settle();  // what is asked for together is new
+            languages.settle(found[id].strings);
+            languages.settle(found[id].numbers);
+        });
+    }
+}
+
+// A member may meet any of the demands that fit its key.
+void Goals::Inside::prepare(const ObjectShape& shape) {
+    for (const auto& extra : shape.extras) languages.settle(extra.keys);
+    if (shape.some.empty()) return;
+    std::vector<text::LangId> keys;
+    for (const auto& extra : shape.extras) keys.push_back(extra.keys);
+    for (const auto& some : shape.some) keys.push_back(some.keys);
+    languages.settle(keys);
+    size_t ways = 0;
+    const auto meet = [&](GoalId value, const auto& fits) {
+        std::vector<GoalId> all{value};
+        for (const auto& some : shape.some) {
+            if (!fits(some.keys)) continue;
+            for (size_t i = all.size(); i-- > 0;) {
+                if (const GoalId both = this->both(all[i], some.value); both != kNever) {
+                    all.push_back(both);
+                }
+            }
+            if ((ways += all.size()) > kMostWays) {
+                throw Refused("so many demands on the members of one object need too long a search");
+            }
+        }
+    };
+    for (size_t i = 0; i < shape.names.size(); ++i) {
+        meet(shape.values[i],
+             [&](text::LangId keys) { return languages.contains(keys, shape.names[i]); });
+    }
+    for (const auto& extra : shape.extras) {
+        meet(extra.value, [&](text::LangId keys) {
+            return !languages.empty(languages.both({keys, extra.keys}));
+        });
+    }
+}
+
+// An item may count for any part of `contains`, or not.
+void Goals::Inside::prepare(const ArrayShape& shape) {
+    if (shape.contains.empty()) return;
+    size_t ways = 0;
+    int64_t border = static_cast<int64_t>(shape.first.size());
+    for (const auto& part : shape.contains) border = std::max(border, part.begin);
+    for (int64_t index = 0; index <= border; ++index) {
+        const bool leading = index < static_cast<int64_t>(shape.first.size());
+        std::vector<GoalId> all{leading ? shape.first[index] : shape.rest};
+        for (const auto& part : shape.contains) {
+            if (index < part.begin) continue;
+            std::vector<GoalId> more;
+            for (const GoalId goal : all) {
+                for (const GoalId side : {part.fails, part.holds}) {
+                    if (const GoalId both = this->both(goal, side); both != kNever) {
+                        more.push_back(both);
+                    }
+                }
+            }
+            all = std::move(more);
+            if ((ways += all.size()) > 16 * kMostWays) {
+                throw Refused("so many 'contains' in one array need too long a search");
+            }
+        }
+    }
+}
+
+}  // namespace sglite::json
