@@ -84,8 +84,11 @@ int32_t Objects::intern(std::vector<ObjectItem> items) {
         });
         std::vector<ObjectItem> distinct;
         for (ObjectItem& item : items) {
-            const bool known = std::ranges::any_of(
-                distinct, [&](const ObjectItem& other) { return same(item, other); });
+            bool known = false;
+            for (size_t i = distinct.size(); i-- > 0 && !known;) {
+                if (distinct[i].lane != item.lane || distinct[i].shape != item.shape) break;
+                known = same(item, distinct[i]);
+            }
             if (!known) distinct.push_back(std::move(item));
         }
         items = std::move(distinct);

@@ -41,6 +41,7 @@ class Scalars {
   private:
     text::LangId string(Lit lit);
     text::LangId string_group(const Node& node);
+    void refuse_multiple(const Refused& refused, const std::vector<Atoms>& ways);
     Numbers merged(const Atoms& atoms, text::NumberSpec::Kind kind);
     text::LangId language(const Numbers& numbers);
 

@@ -192,6 +192,9 @@ class Pool {
     size_t source_memory_ = 0;
     std::unordered_set<TextState> settled_;
     bool limited_ = true;
+    // For all languages together, as long as there are limits: edges that may be made beforehand,
+    // and edges that searches may walk.
+    int64_t edges_left_ = 4'000'000, steps_left_ = 4'000'000;
     Lengths lengths_;
 };
 

@@ -13,8 +13,7 @@
 namespace sglite::text {
 namespace {
 
-constexpr size_t kMostEdges = 600'000;  // that are made for one language
-constexpr size_t kMostParts = 8'000'000;
+constexpr size_t kMostParts = 8'000'000;  // of states that are made for one language
 constexpr int64_t kMostCounts = 4'096;  // of one state of a pattern
 
 }  // namespace
@@ -70,7 +69,6 @@ void Pool::explore(TextState start) {
     std::unordered_map<TextState, uint32_t> numbers{{start, 0}};
     std::vector<std::pair<uint32_t, Edge>> edges;  // by their ends
     const size_t most_parts = parts_.size() + kMostParts;
-    size_t left = kMostEdges;
     for (size_t i = 0; i < states.size(); ++i) {
         const TextState from = states[i];
         if (from != start && !is_open_ended(from)) {
@@ -78,13 +76,13 @@ void Pool::explore(TextState start) {
             continue;
         }
         const ByteClasses& table = classes(from);
-        const auto count = static_cast<size_t>(table.count);
-        if (count > left || parts_.size() > most_parts) {
+        const int64_t count = table.count;
+        if (count > edges_left_ || parts_.size() > most_parts) {
             throw Refused(
                 "such a combination of patterns, formats or conditions has too many states to "
                 "find beforehand whether texts can be finished; use fewer or simpler ones");
         }
-        left -= count;
+        edges_left_ -= count;
         for (int c = 1; c < table.count; ++c) {
             const TextState to = raw(from, c);
             if (to < 0) continue;
@@ -161,7 +159,6 @@ void Pool::check_counts(const Nfa& nfa) const {
 void Pool::settle_together(const std::vector<TextState>& start) {
     std::set<std::vector<TextState>> seen{start};
     std::vector<std::vector<TextState>> open{start};
-    size_t left = kMostEdges;
     while (!open.empty()) {
         const std::vector<TextState> from = std::move(open.back());
         open.pop_back();
@@ -170,10 +167,10 @@ void Pool::settle_together(const std::vector<TextState>& start) {
             if (state >= 0) common = tables_.common(common, states_[state].classes);
         }
         const ByteClasses& table = tables_[common];
-        if (static_cast<size_t>(table.count) > left) {
+        if (table.count > edges_left_) {
             throw Refused("so many patterns for the keys of one object have too many states");
         }
-        left -= static_cast<size_t>(table.count);
+        edges_left_ -= table.count;
         for (int c = 1; c < table.count; ++c) {
             std::vector<TextState> to = from;
             for (TextState& state : to) state = next(state, table.lightest[c]);
