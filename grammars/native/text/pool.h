@@ -125,6 +125,7 @@ class Pool {
     TextState raw(TextState state, int byte_class);
     TextState member(TextState state, uint8_t byte);
     TextState step(TextState state, uint8_t byte);
+    void spend(int64_t work);
 
     // Simple kinds (simple.cpp)
     TextState word(int32_t list, int32_t low, int32_t high, int32_t at);
@@ -193,8 +194,8 @@ class Pool {
     std::unordered_set<TextState> settled_;
     bool limited_ = true;
     // For all languages together, as long as there are limits: edges that may be made beforehand,
-    // and edges that searches may walk.
-    int64_t edges_left_ = 4'000'000, steps_left_ = 4'000'000;
+    // and parts of states that may be looked at to make states.
+    int64_t edges_left_ = 2'000'000, work_left_ = 12'000'000;
     Lengths lengths_;
 };
 

@@ -13,7 +13,7 @@
 namespace sglite::text {
 namespace {
 
-constexpr size_t kMostParts = 8'000'000;  // of states that are made for one language
+constexpr size_t kMostParts = 4'000'000;  // of states that are made for one language
 constexpr int64_t kMostCounts = 4'096;  // of one state of a pattern
 
 }  // namespace
