@@ -340,7 +340,7 @@ def test_whole_documents_decide_and_are_decided(vocab: Vocabulary, schema: Any) 
     [
         ({"not": {"uniqueItems": True}}, "/not/uniqueItems"),
         ({"if": {"uniqueItems": True}, "then": {"maxItems": 1}}, "/if/uniqueItems"),
-        ({"type": "number", "multipleOf": 0.123456789}, ""),
+        ({"type": "number", "multipleOf": 0.123456789}, "/multipleOf"),
         ({"type": "number", "multipleOf": 0}, "/multipleOf"),
         ({"dependencies": {"a": 1}}, "/dependencies/a"),
         ({"dependentRequired": {"a": {}}}, "/dependentRequired/a"),

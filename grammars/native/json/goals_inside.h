@@ -98,6 +98,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     bool drop_scarce();
     void finish(GoalId id);
     void use(GoalId id);
+    void check_items();
     void prepare(const ObjectShape& shape);
     void prepare(const ArrayShape& shape);
 

@@ -56,6 +56,7 @@ class JsonMachine::Prices final : public Costs {
   public:
     explicit Prices(JsonMachine& machine) : machine_(machine) {
         comma = machine.style_.whitespace == Style::Whitespace::kSingle ? 2 : 1;
+        limited = false;
     }
 
     int32_t goal(GoalId id) override {

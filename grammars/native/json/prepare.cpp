@@ -7,10 +7,17 @@ namespace sglite::json {
 namespace {
 
 constexpr size_t kMostWays = 4096;  // in which the items or members of one shape may count
+constexpr int64_t kLongest = 1000;   // parts that an item which must differ may need
+
+[[noreturn]] void refuse_long() {
+    throw Refused("'uniqueItems' over items with more than " + std::to_string(kLongest) +
+                  " parts that must be there");
+}
 
 }  // namespace
 
 void Goals::Inside::prepare() {
+    if (has_unique_) check_items();
     for (prepared_ = 0; prepared_ < found.size(); ++prepared_) {
         if (alive(static_cast<GoalId>(prepared_)) == kNever) continue;
         placed(prepared_, [&](GoalId id) {
@@ -19,6 +26,37 @@ void Goals::Inside::prepare() {
             settle();  // what is asked for together is new
             languages.settle(found[id].strings);
             languages.settle(found[id].numbers);
+        });
+    }
+}
+
+// Items that must differ are told from each other part by part, one within the other.
+void Goals::Inside::check_items() {
+    std::vector<GoalId> open;
+    for (const Goal& goal : found) {
+        for (const ArrayShape& shape : goal.arrays) {
+            if (!shape.unique) continue;
+            open.insert(open.end(), shape.first.begin(), shape.first.end());
+            open.push_back(shape.rest);
+        }
+    }
+    std::set<GoalId> seen;
+    while (!open.empty()) {
+        const GoalId id = open.back();
+        open.pop_back();
+        if (alive(id) == kNever || !seen.insert(id).second) continue;
+        placed(static_cast<size_t>(id), [&](GoalId) {
+            for (const ObjectShape& shape : found[id].objects) {
+                const auto required = std::ranges::count(shape.required, true);
+                if (std::max<int64_t>(shape.low, required) > kLongest) refuse_long();
+                open.insert(open.end(), shape.values.begin(), shape.values.end());
+                for (const auto& extra : shape.extras) open.push_back(extra.value);
+            }
+            for (const ArrayShape& shape : found[id].arrays) {
+                if (shape.low > kLongest) refuse_long();
+                open.insert(open.end(), shape.first.begin(), shape.first.end());
+                open.push_back(shape.rest);
+            }
         });
     }
 }

@@ -49,7 +49,7 @@ class Filling {
             }
             ways = std::move(longer);
             seen += ways.size();
-            if (seen > kMostWays) {
+            if (seen > kMostWays && costs_.limited) {
                 throw Refused("'contains' with such counts needs too long a search");
             }
         }
