@@ -17,8 +17,8 @@ from trials import choose, mask_ids, small_vocabulary
 from sglite.errors import GrammarError
 from sglite.grammars import Grammar, Vocabulary, compile_json_schema, compile_regex
 
-SECONDS = 1.0
-"""To compile, on an idle core."""
+SECONDS = 4.0
+"""To compile, on a busy core."""
 
 
 def pattern(rng: random.Random, depth: int = 3) -> str:
@@ -136,7 +136,7 @@ def trial(seed: int, vocabulary: Vocabulary, texts: int = 2, longest: int = 60) 
         grammar = None
     took = time.process_time() - began
     try:
-        assert took < SECONDS * 2, f"{took:.1f} s to compile"
+        assert took < SECONDS, f"{took:.1f} s to compile"
         if grammar is None:
             return "refused"
         for _ in range(texts):

@@ -48,8 +48,7 @@ def some_object(rng: random.Random, depth: int) -> Few:
     schema |= {"minProperties": low, "maxProperties": high}
     missing = object()
     ways = [
-        [*values, *([] if name in required else [missing])]
-        for name, (_, values) in parts.items()
+        [*values, *([] if name in required else [missing])] for name, (_, values) in parts.items()
     ]
     found = []
     for way in itertools.islice(itertools.product(*ways), 2000):

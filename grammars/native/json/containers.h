@@ -53,7 +53,7 @@ struct ObjectState {
     bool uniform = false;             // all extra keys ask the same of what follows them
     // Whether which further keys are the lightest depends on the next one: some are still missing.
     bool scarce = false;
-    bool watched = false;             // whether some item has rivals
+    bool watched = false;        // whether some item has rivals
     std::vector<KeyKind> kinds;  // of extra keys; empty: not known yet
 };
 

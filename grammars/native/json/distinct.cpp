@@ -118,13 +118,23 @@ LangId Distinct::strings(LangId all, const std::vector<int32_t>& values) {
     return languages_.empty(rest) ? kNoText : rest;
 }
 
+// No text where it would take too many states: such a number is refused where it ends, and another
+// digit of its exponent makes it another number.
+LangId Distinct::texts_of(const text::Decimal& number) {
+    try {
+        return goals_.texts_of(number);
+    } catch (const Refused&) {
+        return kNoText;
+    }
+}
+
 LangId Distinct::numbers(LangId all, const std::vector<int32_t>& values) {
     std::vector<LangId> without;
     for (const int32_t value : values) {
         if (values_[value].kind() != Kind::kNumber) continue;
-        const auto [place, fresh] = numbers_.try_emplace(value);
-        if (fresh) place->second = goals_.texts_of(values_[value].scalar.number);
-        without.push_back(place->second);
+        const auto [place, fresh] = numbers_.try_emplace(value, kNoText);
+        if (fresh) place->second = texts_of(values_[value].scalar.number);
+        if (place->second != kNoText) without.push_back(place->second);
     }
     if (without.empty()) return all;
     const LangId others = languages_.complement(languages_.either(std::move(without)));

@@ -43,6 +43,7 @@ class Distinct {
     bool can_be(GoalId goal, int32_t value);
     GoalId find(GoalId goal, const std::vector<int32_t>& values);
     text::LangId strings(text::LangId all, const std::vector<int32_t>& values);
+    text::LangId texts_of(const text::Decimal& number);
     text::LangId numbers(text::LangId all, const std::vector<int32_t>& values);
 
     Goals& goals_;

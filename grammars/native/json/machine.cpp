@@ -188,6 +188,10 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
     Frame& of = known(id);
     int32_t value = 0;
     if (is_watched(of)) value = distinct_.add(raw_.text(raw, of.mark));
+    if (of.kind == Frame::kItem && arrays_[of.state].unique &&
+        std::ranges::binary_search(arrays_[of.state].used, value)) {
+        return false;  // only of numbers with great exponents this was not known before
+    }
     std::vector<int32_t> key{id, value};
     key.insert(key.end(), lanes.begin(), lanes.end());
     const auto [place, fresh] = finished_.try_emplace(std::move(key));

@@ -161,8 +161,7 @@ const ObjectState& Objects::with_keys(int32_t id) {
     if (plan.extra != text::kNoText && !apart.empty()) {
         // Among endlessly many keys they need no language of their own.
         const text::TextState start = languages_.start(plan.extra);
-        const bool endless =
-            start != text::kDeadText && languages_.reach(start).free == INT32_MAX;
+        const bool endless = start != text::kDeadText && languages_.reach(start).free == INT32_MAX;
         for (const std::string& extra : apart) {
             const bool allowed = states_[id].watched && !member(id, extra).empty();
             if (allowed || endless) names.emplace_back(extra, allowed);

@@ -7,7 +7,7 @@ namespace sglite::json {
 namespace {
 
 constexpr size_t kMostWays = 4096;  // in which the items or members of one shape may count
-constexpr int64_t kLongest = 1000;   // parts that an item which must differ may need
+constexpr int64_t kLongest = 1000;  // parts that an item which must differ may need
 
 [[noreturn]] void refuse_long() {
     throw Refused("'uniqueItems' over items with more than " + std::to_string(kLongest) +
@@ -80,7 +80,8 @@ void Goals::Inside::prepare(const ObjectShape& shape) {
                 }
             }
             if ((ways += all.size()) > kMostWays) {
-                throw Refused("so many demands on the members of one object need too long a search");
+                throw Refused(
+                    "so many demands on the members of one object need too long a search");
             }
         }
     };

@@ -55,9 +55,9 @@ void Objects::add_next(const ObjectItem& item, std::string_view key, GoalId goal
     }
     std::vector<std::pair<int32_t, int32_t>> costs;
     for (auto& [value, rivals] : classes) {
-        costs.emplace_back(value, cost({item.lane, item.shape, next.at, 0, std::move(rivals),
-                                        item.agreeing + 1},
-                                       turn));
+        costs.emplace_back(
+            value,
+            cost({item.lane, item.shape, next.at, 0, std::move(rivals), item.agreeing + 1}, turn));
     }
     if (!next.rivals.empty()) next.agreeing = item.agreeing + 1;
     for (const Allowance& allowance : allowances(close, costs)) {
@@ -96,8 +96,8 @@ int32_t Objects::cost_of_members(const ObjectItem& item, const Turn& turn) {
     for (size_t name = turn.name; name < shape.names.size(); ++name) {
         if (!fits(item, room, name)) continue;
         std::vector<Next<ObjectItem>> ways;
-        take(item, shape.names[name], shape.values[name], after_name(item, name),
-             {name + 1, ""}, ways);
+        take(item, shape.names[name], shape.values[name], after_name(item, name), {name + 1, ""},
+             ways);
         price(costs_.key(shape.names[name]), ways);
         if (shape.required[name]) return least;  // it cannot be passed by
     }
@@ -127,8 +127,7 @@ int32_t Objects::cost_of_members(const ObjectItem& item, const Turn& turn) {
 
 ObjectItem Objects::agreed(ObjectItem item, std::string_view key, int32_t value) {
     if (item.rivals.empty()) return item;
-    std::erase_if(item.rivals,
-                  [&](int32_t rival) { return distinct_[rival].find(key) != value; });
+    std::erase_if(item.rivals, [&](int32_t rival) { return distinct_[rival].find(key) != value; });
     if (item.rivals.empty()) item.agreeing = 0;
     item.close = cost(item, {});
     return item;

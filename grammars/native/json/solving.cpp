@@ -159,6 +159,15 @@ ArrayShape Goals::Inside::living(const ArrayShape& shape) const {
 // Takes out arrays whose items cannot differ; whether there were any.
 bool Goals::Inside::drop_scarce() {
     if (!has_unique_) return false;
+    for (size_t i = finished_; i < found.size(); ++i) {
+        for (size_t k = 0; k < found[i].arrays.size(); ++k) {
+            const ArrayShape shape = found[i].arrays[k];
+            if (shape.unique && !shape.contains.empty()) {
+                placed(i, [&](GoalId) { prepare(shape); });
+            }
+        }
+    }
+    solve();
     bool dropped = false;
     for (size_t i = finished_; i < found.size(); ++i) {
         placed(i, [&](GoalId id) {

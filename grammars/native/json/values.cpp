@@ -13,13 +13,28 @@ size_t end_of_scalar(std::string_view text, size_t at) {
     return at + 1;
 }
 
+// Numbers of any size, as far as anyone could write them.
+Value scalar(std::string_view text) {
+    constexpr int64_t kAnyExponent = int64_t{1} << 57;
+    if (text[0] != '-' && (text[0] < '0' || text[0] > '9')) return read(text);
+    constexpr size_t kMostDigits = 17;  // of an exponent
+    Value number{Value::Kind::kNumber};
+    std::string held(text);
+    const size_t letter = held.find_first_of("eE");
+    if (letter != std::string::npos) {
+        size_t digits = held.find_first_of("0123456789", letter);
+        digits = std::min(held.find_first_not_of('0', digits), held.size() - 1);
+        if (held.size() - digits > kMostDigits) held.resize(digits + kMostDigits);
+    }
+    number.number = text::decimal(held, kAnyExponent);
+    return number;
+}
+
 }  // namespace
 
 int32_t Values::Entry::find(std::string_view key) const {
-    const auto found =
-        std::ranges::lower_bound(members, key, {}, [](const auto& m) -> std::string_view {
-            return m.first;
-        });
+    const auto found = std::ranges::lower_bound(
+        members, key, {}, [](const auto& m) -> std::string_view { return m.first; });
     return found != members.end() && found->first == key ? found->second : -1;
 }
 
@@ -48,7 +63,7 @@ int32_t Values::add(std::string_view text) {
             ++at;
         } else {
             const size_t end = end_of_scalar(text, at);
-            done.scalar = read(text.substr(at, end - at));
+            done.scalar = scalar(text.substr(at, end - at));
             at = end;
             const bool is_object =
                 !open.empty() && open.back().entry.kind() == Value::Kind::kObject;
@@ -73,9 +88,7 @@ int32_t Values::add(std::string_view text) {
 int32_t Values::intern(Entry entry) {
     std::ranges::sort(entry.members);
     std::string key;
-    const auto put = [&](int32_t id) {
-        key.append(reinterpret_cast<const char*>(&id), sizeof id);
-    };
+    const auto put = [&](int32_t id) { key.append(reinterpret_cast<const char*>(&id), sizeof id); };
     if (entry.kind() == Value::Kind::kArray) {
         key = "[";
         for (const int32_t item : entry.items) put(item);

@@ -14,7 +14,7 @@ namespace sglite::text {
 namespace {
 
 constexpr size_t kMostParts = 4'000'000;  // of states that are made for one language
-constexpr int64_t kMostCounts = 4'096;  // of one state of a pattern
+constexpr int64_t kMostCounts = 4'096;    // of one state of a pattern
 
 }  // namespace
 
@@ -89,9 +89,9 @@ void Pool::explore(TextState start) {
             const auto [entry, fresh] =
                 numbers.try_emplace(to, static_cast<uint32_t>(states.size()));
             if (fresh) states.push_back(to);
-            edges.push_back({entry->second,
-                             {static_cast<uint32_t>(i),
-                              {table.cost[kWeight][c], table.cost[kCharacters][c]}}});
+            edges.push_back(
+                {entry->second,
+                 {static_cast<uint32_t>(i), {table.cost[kWeight][c], table.cost[kCharacters][c]}}});
         }
     }
     std::ranges::sort(edges, {}, [](const auto& e) { return e.first; });
@@ -112,7 +112,8 @@ void Pool::explore(TextState start) {
             const auto [cost, at] = open.top();
             open.pop();
             if (cost > costs[at]) continue;
-            auto edge = std::ranges::lower_bound(edges, at, {}, [](const auto& e) { return e.first; });
+            auto edge =
+                std::ranges::lower_bound(edges, at, {}, [](const auto& e) { return e.first; });
             for (; edge != edges.end() && edge->first == at; ++edge) {
                 const auto& [from, price] = edge->second;
                 const int32_t through = std::min(add_cost(cost, price[measure]), kUnreachable - 1);
