@@ -168,7 +168,8 @@ def trial(seed: int, letters: Vocabulary) -> int:
     try:
         grammar = compile_json_schema(schema, letters, order, "compact")
     except GrammarError as error:
-        assert not ways or "needs" in error.reason, (schema, error)
+        if ways and "needs" not in error.reason:
+            raise
         return 0
     assert ways, schema
     try:
