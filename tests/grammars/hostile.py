@@ -66,15 +66,15 @@ def value(rng: random.Random, depth: int) -> dict[str, Any]:
     """Any schema whose liveness takes thought."""
     kind = rng.random()
     if depth == 0 or kind < 0.25:
-        return rng.choice(
-            [
-                lambda: {"enum": rng.sample(["a", "b", "ab", 1, 2, None, True, [1], {"a": 1}], 3)},
-                lambda: {"type": "integer", "minimum": 0, "maximum": rng.choice([1, 3, 100])},
-                lambda: {"type": "number", "multipleOf": rng.choice([1, 0.5, 7, 1234])},
-                lambda: string(rng),
-                dict,
-            ]
-        )()
+        few = ["a", "b", "ab", 1, 2, None, True, [1], {"a": 1}]
+        leaves: list[dict[str, Any]] = [
+            {"enum": rng.sample(few, 3)},
+            {"type": "integer", "minimum": 0, "maximum": rng.choice([1, 3, 100])},
+            {"type": "number", "multipleOf": rng.choice([1, 0.5, 7, 1234])},
+            string(rng),
+            {},
+        ]
+        return rng.choice(leaves)
     if kind < 0.6:
         schema: dict[str, Any] = {"type": "array", "items": value(rng, depth - 1)}
         schema["uniqueItems"] = rng.random() < 0.8
@@ -110,14 +110,12 @@ def draw(grammar: Grammar, vocabulary: Vocabulary, rng: random.Random, longest: 
     """One text out of the masks, as far as `longest` tokens. Whatever is raised is a fault."""
     matcher = grammar.matcher()
     for _ in range(longest):
+        if matcher.is_finished:
+            return
         ids = mask_ids(matcher)
         assert ids, "a dead end"
         matcher.tokens_to_finish()
-        if matcher.is_finished:
-            return
         assert matcher.accept(choose(ids, vocabulary, rng))
-        if matcher.is_finished:
-            return
 
 
 def trial(seed: int, vocabulary: Vocabulary, texts: int = 2, longest: int = 60) -> str:

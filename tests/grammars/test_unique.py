@@ -78,8 +78,9 @@ def few(rng: random.Random, depth: int) -> Few:
     while True:
         kind = rng.random()
         if depth == 0 or kind < 0.3:
-            values = rng.sample(_SCALARS, rng.randint(1, 3))
-            schema, found = {"enum": values}, values
+            values: list[Any] = rng.sample(_SCALARS, rng.randint(1, 3))
+            schema: dict[str, Any] = {"enum": values}
+            found = values
         elif kind < 0.65:
             schema, found = some_object(rng, depth)
         elif kind < 0.85:
