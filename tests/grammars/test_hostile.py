@@ -47,6 +47,8 @@ def test_twenty_patterns_of_keys(vocab: Vocabulary) -> None:
 
 
 def test_an_enum_of_thousands_of_objects(vocab: Vocabulary) -> None:
-    grammar = compile_json_schema({"enum": [{"a": i, "b": {"c": str(i)}} for i in range(5000)]}, vocab)
+    grammar = compile_json_schema(
+        {"enum": [{"a": i, "b": {"c": str(i)}} for i in range(5000)]}, vocab
+    )
     assert accepts(grammar, b'{"a": 1765, "b": {"c": "1765"}}')
     assert not accepts(grammar, b'{"a": 1765, "b": {"c": "1234"}}')
