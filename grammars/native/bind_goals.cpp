@@ -32,10 +32,6 @@ void bind_goals(nb::module_& m) {
         .def("cost", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).cost; })
         .def("supply", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).supply; })
         .def("both", [](Compiled& c, int32_t a, int32_t b) { return c.goals.both(a, b); })
-        .def("except_",
-             [](Compiled& c, int32_t goal, const std::string& value) {
-                 return c.goals.except(goal, json::read(value));
-             })
         .def("admits", [](Compiled& c, int32_t goal, const std::string& value) {
             return json::admits(c.goals, c.languages, goal, json::read(value));
         });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable
@@ -351,3 +352,20 @@ def test_threads_share_one_grammar(vocab: Vocabulary) -> None:
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_kept_grammars_are_bounded_together() -> None:
+    vocab = Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b""], eos_ids=[256])
+    vocab._compiled_bytes = 40 << 20
+    schema = {"type": "object", "additionalProperties": {"type": "string"}}
+    texts = [json.dumps({**schema, "title": f"t{i}"}) for i in range(12)]
+    content = json.dumps({f"key {i}": f"value {i}" for i in range(200)}).encode()
+    for text in texts:
+        grammar = compile_json_schema(text, vocab)
+        assert grammar.matcher().accept_tokens(list(content))
+        assert grammar.memory > 50_000
+    sizes = [future.result().memory for future in vocab._compiled.values()]
+    assert 3 < len(sizes) < 10
+    assert sum(sizes[:-1]) <= 40 << 20
+    assert compile_json_schema(texts[-1], vocab) is grammar
+    assert compile_json_schema(texts[0], vocab) is compile_json_schema(texts[0], vocab)

@@ -75,6 +75,12 @@ struct Goal {
     // How many different values there are, at least, saturating at kPlenty: kPlenty as well where
     // no items of the document must differ.
     int64_t supply = 0;
+    // Of a goal without some values: the goal whose shapes count, and the numbers of the objects
+    // and arrays that are left out.
+    const Goal* base = nullptr;
+    std::vector<int32_t> barred{};
+
+    const Goal& shaped() const { return base == nullptr ? *this : *base; }
 };
 constexpr int64_t kPlenty = 1 << 20;
 
@@ -90,8 +96,12 @@ class Goals {
     const Goal& goal(GoalId id) const;  // the reference stays valid
     // Values of both; kNever if there are none.
     GoalId both(GoalId a, GoalId b);
-    // Values of `a` but this one; kNever if there are none.
-    GoalId except(GoalId a, const Value& value);
+    // A goal that was made from others, with its cost.
+    GoalId add(Goal goal);
+    // The least cost of values that are no objects and no arrays.
+    int32_t scalar_cost(const Goal& goal) const;
+    // All texts of a number.
+    text::LangId texts_of(const text::Decimal& number);
     // What is enforced and how: a pointer and a line per schema that can matter, and at last
     // "text" with the manner of writing. For `grammars.explain`.
     std::vector<std::pair<std::string, std::string>> explain() const;

@@ -37,6 +37,10 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId both(GoalId a, GoalId b) override;
     int64_t supply(GoalId id) override;
 
+    GoalId add(Goal goal);
+    // Finds, or refuses, all that reading a text can ask for.
+    void prepare();
+    int32_t scalar_cost(const Goal& goal) const;
     // Finds all goals that arise from the ones that are new, and solves them.
     void settle();
     // A schema that no value satisfies, as deep within the whole as is certain, where the whole is
@@ -67,8 +71,6 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId root = kNever;
 
     std::unordered_map<uint64_t, GoalId> pairs;
-    std::map<std::pair<GoalId, std::string>, GoalId> exceptions;
-    std::deque<Value> kept;  // values that formulas speak of
 
   private:
     struct Supply {
@@ -76,8 +78,16 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
         bool exact = true;
     };
 
+    // Refusals without a place get that of the goal.
     template <typename Do>
-    void placed(size_t id, const Do& work_on);
+    void placed(size_t id, const Do& work_on) {
+        try {
+            work_on(static_cast<GoalId>(id));
+        } catch (const Refused& refused) {
+            if (!refused.pointer.empty() || lits[id].empty()) throw;
+            document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
+        }
+    }
     void discover(GoalId id);
     void solve();
     void evaluate(GoalId id);
@@ -88,6 +98,9 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     bool drop_scarce();
     void finish(GoalId id);
     void use(GoalId id);
+    void check_items();
+    void prepare(const ObjectShape& shape);
+    void prepare(const ArrayShape& shape);
 
     const Supply& supply_of(GoalId id);
     Supply count(const ObjectShape& shape);
@@ -103,6 +116,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     static constexpr GoalId kUnknown = -2;
     size_t discovered_ = 0;  // goals whose shapes are known
     size_t finished_ = 0;    // goals that do not change any more
+    size_t prepared_ = 0;    // goals of which nothing can fail later
     GoalId evaluated_ = kNever;
     std::vector<std::vector<GoalId>> users_;  // per goal, whose costs depend on it
     std::vector<GoalId> queue_;

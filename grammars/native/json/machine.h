@@ -75,7 +75,8 @@ class JsonMachine final : public Machine {
         enum Kind { kRoot, kMember, kItem } kind;
         int32_t state;       // of the object or array that this value is part of
         int32_t parent;      // the frame of that object or array
-        int32_t mark;        // where the raw text of an item begins, if it is to be remembered
+        int32_t mark;        // where the raw text of a value begins, if it is to be known
+        int32_t key;         // of a member
         bool recording;      // whether raw text is kept within
         bool known = false;  // whether the rest is
         std::vector<GoalId> goals{};
@@ -93,7 +94,8 @@ class JsonMachine final : public Machine {
 
     // Frames
     int32_t frame(Frame::Kind kind, int32_t state, int32_t key, int32_t parent, int32_t mark);
-    int32_t member_frame(int32_t object, int32_t key, int32_t parent);
+    int32_t member_frame(int32_t object, int32_t key, int32_t parent, int32_t raw = 0);
+    bool is_watched(const Frame& frame) const;
     int32_t item_frame(int32_t array, int32_t parent, int32_t raw);
     Frame& known(int32_t id);
     template <typename Item>
@@ -157,6 +159,7 @@ class JsonMachine final : public Machine {
     std::unique_ptr<Prices> prices_;
     Objects objects_;
     Arrays arrays_;
+    Distinct distinct_;
     Chains keys_, raw_;
     Lists tails_, same_masks_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> known_tails_;

@@ -401,7 +401,12 @@ std::vector<int32_t> JsonMachine::tails_behind(const Position& at, BaseId base,
 bool JsonMachine::is_text_free(int32_t id) {
     for (; frames_[id].recording; id = frames_[id].parent) {
         const Frame& of = known(id);
-        if (of.kind != Frame::kItem || !arrays_[of.state].unique) continue;
+        if (!is_watched(of)) continue;
+        if (of.kind == Frame::kMember || !arrays_[of.state].unique) return false;
+        const auto& items = arrays_[of.state].items;
+        if (std::ranges::any_of(items, [](const auto& i) { return !i.rivals.empty(); })) {
+            return false;
+        }
         for (const GoalId goal : of.goals) {
             if (goals_.goal(goal).supply < kPlenty) return false;
         }

@@ -23,6 +23,7 @@ class Costs {
     virtual GoalId both(GoalId a, GoalId b) = 0;
     virtual int64_t supply(GoalId goal) = 0;  // different values, at most kPlenty
     int32_t comma = 1;                        // with its space
+    bool limited = true;  // whether searches are given up; those behind a beginning are no longer
 };
 
 struct ObjectProgress {

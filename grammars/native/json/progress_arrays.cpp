@@ -49,7 +49,7 @@ class Filling {
             }
             ways = std::move(longer);
             seen += ways.size();
-            if (seen > kMostWays) {
+            if (seen > kMostWays && costs_.limited) {
                 throw Refused("'contains' with such counts needs too long a search");
             }
         }
@@ -157,10 +157,17 @@ bool check_unique(const ArrayShape& shape, Costs& costs) {
         if (costs.supply(goal) < shape.low) scarce = true;
     }
     for (const auto& part : shape.contains) {
-        const bool plenty = part.fails != kNever && costs.supply(part.fails) >= kPlenty;
         if (part.holds == kNever) continue;
-        if (costs.supply(part.holds) < part.low && shape.contains.size() == 1) return false;
-        if (costs.supply(part.holds) < kPlenty && (shape.contains.size() > 1 || !plenty)) {
+        // Of the items that may come those that hold count.
+        const GoalId held = common == kNever ? item_goal(shape, part.begin) : common;
+        const GoalId both = held == kNever ? kNever : costs.both(held, part.holds);
+        const int64_t supply = both == kNever ? 0 : costs.supply(both);
+        if (supply >= kPlenty && costs.supply(part.holds) >= kPlenty) continue;
+        const bool simple = shape.contains.size() == 1 && shape.first.empty() && part.begin == 0;
+        if (simple && supply < part.low) return false;
+        const GoalId rest =
+            part.fails == kNever || held == kNever ? kNever : costs.both(held, part.fails);
+        if (!simple || rest == kNever || costs.supply(rest) < kPlenty) {
             throw Refused("'uniqueItems' beside 'contains' over few values needs a search");
         }
     }

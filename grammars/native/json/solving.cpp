@@ -47,17 +47,6 @@ int32_t Goals::Inside::key(std::string_view key) {
     return cost;
 }
 
-// Refusals without a place get that of the goal.
-template <typename Do>
-void Goals::Inside::placed(size_t id, const Do& work_on) {
-    try {
-        work_on(static_cast<GoalId>(id));
-    } catch (const Refused& refused) {
-        if (!refused.pointer.empty() || lits[id].empty()) throw;
-        document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
-    }
-}
-
 void Goals::Inside::solve() {
     for (size_t checked = finished_; checked < found.size();) {
         for (; discovered_ < found.size(); ++discovered_) {
@@ -81,13 +70,7 @@ void Goals::Inside::evaluate(GoalId id) {
     work.spend(4);
     evaluated_ = id;
     const Goal& goal = found[id];
-    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
-    if (goal.strings != text::kNoText) {
-        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
-    }
-    if (goal.numbers != text::kNoText) {
-        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
-    }
+    int32_t cost = scalar_cost(goal);
     for (size_t i = 0; i < found[id].objects.size(); ++i) {
         cost = std::min(cost, cost_of(found[id].objects[i]));
     }
@@ -102,6 +85,17 @@ void Goals::Inside::evaluate(GoalId id) {
         queued_[user] = true;
         queue_.push_back(user);
     }
+}
+
+int32_t Goals::Inside::scalar_cost(const Goal& goal) const {
+    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
+    if (goal.strings != text::kNoText) {
+        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
+    }
+    if (goal.numbers != text::kNoText) {
+        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
+    }
+    return cost;
 }
 
 int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
@@ -165,6 +159,15 @@ ArrayShape Goals::Inside::living(const ArrayShape& shape) const {
 // Takes out arrays whose items cannot differ; whether there were any.
 bool Goals::Inside::drop_scarce() {
     if (!has_unique_) return false;
+    for (size_t i = finished_; i < found.size(); ++i) {
+        for (size_t k = 0; k < found[i].arrays.size(); ++k) {
+            const ArrayShape shape = found[i].arrays[k];
+            if (shape.unique && !shape.contains.empty()) {
+                placed(i, [&](GoalId) { prepare(shape); });
+            }
+        }
+    }
+    solve();
     bool dropped = false;
     for (size_t i = finished_; i < found.size(); ++i) {
         placed(i, [&](GoalId id) {

@@ -153,6 +153,21 @@ bool Languages::allows(TextState state, uint32_t low, uint32_t high) {
     return state >= 0 && low <= high && pool.allows(state, pool.spelled().before({{low, high}}));
 }
 
+void Languages::settle(LangId language) { inside_->pool.settle(inside_->starts[language]); }
+
+void Languages::settle(const std::vector<LangId>& languages) {
+    std::vector<TextState> states;
+    for (const LangId language : languages) {
+        settle(language);
+        states.push_back(start(language));
+    }
+    inside_->pool.settle_together(states);
+}
+
+void Languages::trust(LangId language) { inside_->pool.trust(inside_->starts[language]); }
+
+void Languages::lift_limits() { inside_->pool.lift_limits(); }
+
 size_t Languages::memory() const {
     size_t bytes = inside_->pool.memory() + inside_->starts.size() * 64;
     for (const auto& [key, language] : inside_->patterns) bytes += key.size() + 64;

@@ -98,6 +98,16 @@ class Languages {
     // Whether a character of [low, high] can follow.
     bool allows(TextState state, uint32_t low, uint32_t high);
 
+    // Finds what could need a search when texts of the language are read. Throws Refused where it
+    // is too much.
+    void settle(LangId language);
+    // The same for every way to be in some of the languages and not in others.
+    void settle(const std::vector<LangId>& languages);
+    // Leaves out a language of ours that is known to need no long search.
+    void trust(LangId language);
+    // From here on no search is given up: all languages have been settled.
+    void lift_limits();
+
     // Rough size in bytes.
     size_t memory() const;
 

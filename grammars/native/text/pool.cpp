@@ -113,7 +113,15 @@ TextState Pool::next(TextState state, uint8_t byte) {
     return edge(state, byte_class);
 }
 
+void Pool::spend(int64_t work) {
+    work_left_ -= work;
+    if (limited_ && work_left_ < 0) {
+        throw Refused("the patterns and lengths of a schema take too long to compile together");
+    }
+}
+
 TextState Pool::step(TextState state, uint8_t byte) {
+    spend(1 + states_[state].size);
     switch (states_[state].kind) {
         case Kind::kLength:
             return step_length(state, byte);
