@@ -32,12 +32,6 @@ from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sglite.composition import capture as capture
-    from sglite.composition import many as many
-    from sglite.composition import one_of as one_of
-    from sglite.composition import optional as optional
-    from sglite.composition import regex as regex
-    from sglite.composition import typed as typed
     from sglite.errors import CancelledError as CancelledError
     from sglite.errors import CapacityError as CapacityError
     from sglite.errors import DeadlineError as DeadlineError
@@ -46,38 +40,44 @@ if TYPE_CHECKING:
     from sglite.errors import ModelError as ModelError
     from sglite.errors import ProgramError as ProgramError
     from sglite.errors import SgliteError as SgliteError
-    from sglite.graph import Graph as Graph
-    from sglite.handle import Started as Started
-    from sglite.journal import JournalError as JournalError
+    from sglite.graphs.graph import Graph as Graph
+    from sglite.language.composition import capture as capture
+    from sglite.language.composition import many as many
+    from sglite.language.composition import one_of as one_of
+    from sglite.language.composition import optional as optional
+    from sglite.language.composition import regex as regex
+    from sglite.language.composition import typed as typed
+    from sglite.language.primitives import assistant as assistant
+    from sglite.language.primitives import gen as gen
+    from sglite.language.primitives import role as role
+    from sglite.language.primitives import select as select
+    from sglite.language.primitives import special as special
+    from sglite.language.primitives import system as system
+    from sglite.language.primitives import tool_result as tool_result
+    from sglite.language.primitives import user as user
+    from sglite.language.program import Function as Function
+    from sglite.language.program import function as function
+    from sglite.language.state import State as State
     from sglite.model import Model as Model
     from sglite.model import current_model as current_model
     from sglite.model import use as use
     from sglite.options import Options as Options
-    from sglite.primitives import assistant as assistant
-    from sglite.primitives import gen as gen
-    from sglite.primitives import role as role
-    from sglite.primitives import select as select
-    from sglite.primitives import special as special
-    from sglite.primitives import system as system
-    from sglite.primitives import tool_result as tool_result
-    from sglite.primitives import user as user
-    from sglite.program import Function as Function
-    from sglite.program import function as function
-    from sglite.replaying import replay as replay
-    from sglite.result import BatchError as BatchError
-    from sglite.result import Result as Result
+    from sglite.running.handle import Started as Started
+    from sglite.running.journal import JournalError as JournalError
+    from sglite.running.replaying import replay as replay
+    from sglite.running.result import BatchError as BatchError
+    from sglite.running.result import Result as Result
+    from sglite.running.stream import End as End
+    from sglite.running.stream import Failed as Failed
+    from sglite.running.stream import Filled as Filled
+    from sglite.running.stream import Partial as Partial
+    from sglite.running.stream import Text as Text
     from sglite.runtime.segment import Constraint as Constraint
     from sglite.runtime.segment import Usage as Usage
-    from sglite.state import State as State
-    from sglite.stream import End as End
-    from sglite.stream import Failed as Failed
-    from sglite.stream import Filled as Filled
-    from sglite.stream import Partial as Partial
-    from sglite.stream import Text as Text
-    from sglite.tools import Tool as Tool
-    from sglite.tools import ToolCall as ToolCall
-    from sglite.tools import ToolResult as ToolResult
-    from sglite.tools import tool as tool
+    from sglite.tools.declared import Tool as Tool
+    from sglite.tools.declared import ToolCall as ToolCall
+    from sglite.tools.declared import ToolResult as ToolResult
+    from sglite.tools.declared import tool as tool
 
 
 def _is_built(folder: str) -> bool:
@@ -91,21 +91,21 @@ if not any(map(_is_built, __path__)):
 
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
-    "sglite.composition": "capture many one_of optional regex typed",
+    "sglite.language.composition": "capture many one_of optional regex typed",
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
-    "sglite.graph": "Graph",
-    "sglite.handle": "Started",
-    "sglite.journal": "JournalError",
+    "sglite.graphs.graph": "Graph",
+    "sglite.running.handle": "Started",
+    "sglite.running.journal": "JournalError",
     "sglite.model": "Model current_model use",
     "sglite.options": "Options",
-    "sglite.primitives": "assistant gen role select special system tool_result user",
-    "sglite.program": "Function function",
-    "sglite.replaying": "replay",
-    "sglite.result": "BatchError Result",
+    "sglite.language.primitives": "assistant gen role select special system tool_result user",
+    "sglite.language.program": "Function function",
+    "sglite.running.replaying": "replay",
+    "sglite.running.result": "BatchError Result",
     "sglite.runtime.segment": "Constraint Usage",
-    "sglite.state": "State",
-    "sglite.stream": "End Failed Filled Partial Text",
-    "sglite.tools": "Tool ToolCall ToolResult tool",
+    "sglite.language.state": "State",
+    "sglite.running.stream": "End Failed Filled Partial Text",
+    "sglite.tools.declared": "Tool ToolCall ToolResult tool",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME_OF)

@@ -21,8 +21,8 @@ from jinja2 import Template, TemplateError, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from sglite.errors import ModelError
-from sglite.tool_formats import HERMES, ToolFormat, format_of
-from sglite.tools import Tool, ToolCall
+from sglite.tools.declared import Tool, ToolCall
+from sglite.tools.formats import HERMES, ToolFormat, format_of
 
 _GUARDED = {"<": "\ue0d0", "[": "\ue0d1"}  # what special tokens begin with, inside of a description
 _GUARDS = {guard: char for char, guard in _GUARDED.items()}

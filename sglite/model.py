@@ -61,7 +61,7 @@ class Model:
             )
         if backend == "scripted":
             from sglite.runtime.engines.scripted import ScriptedEngine
-            from sglite.tool_formats import script_of
+            from sglite.tools.formats import script_of
 
             self._adopt(ScriptedEngine(fspath(name), script=script_of(script or {})))
             return

@@ -10,7 +10,7 @@ import pytest
 from recorder import MakeScripted
 
 import sglite as sgl
-from sglite import workers as workers_module
+from sglite.running import workers as workers_module
 
 
 @sgl.function

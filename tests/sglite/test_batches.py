@@ -12,8 +12,8 @@ import pytest
 from recorder import MakeScripted
 
 import sglite as sgl
-from sglite import batch as batch_module
-from sglite.workers import Workers
+from sglite.running import batch as batch_module
+from sglite.running.workers import Workers
 
 
 @sgl.function

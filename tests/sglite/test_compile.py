@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recorder import MakeScripted, Scripted
 
 import sglite as sgl
-from sglite import ir
+from sglite.language import ir
 
 
 def heading(text: str) -> str:

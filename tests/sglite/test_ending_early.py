@@ -11,8 +11,8 @@ import pytest
 from recorder import MakeScripted
 
 import sglite as sgl
-from sglite import handle as handle_module
-from sglite.workers import Workers
+from sglite.running import handle as handle_module
+from sglite.running.workers import Workers
 
 
 @sgl.function

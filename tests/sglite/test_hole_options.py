@@ -10,7 +10,7 @@ import pytest
 from recorder import MakeScripted, user
 
 import sglite as sgl
-from sglite.primitives import METHODS
+from sglite.language.primitives import METHODS
 from sglite.runtime.engines.scripted import CHAT_TEMPLATE
 from sglite.runtime.segment import Append, Gen, Piece, Select
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from recorder import MakeScripted
 
 import sglite as sgl
-from sglite.identity import digest
+from sglite.running.identity import digest
 
 
 class Record(BaseModel):
@@ -187,7 +187,7 @@ def test_what_has_changed_is_refused_by_name(
 
 
 def test_a_model_file_that_changed_is_refused(tmp_path: Path) -> None:
-    from sglite.identity import digest_of_model
+    from sglite.running.identity import digest_of_model
 
     file = tmp_path / "m.gguf"
     file.write_bytes(bytes(range(256)) * 4000)

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 import sglite as sgl
-from sglite.ir import Expression
+from sglite.language.ir import Expression
 
 pytestmark = pytest.mark.model
 

@@ -14,10 +14,11 @@ from tool_templates import HERMES
 
 import sglite as sgl
 from sglite.options import DROP_OLDEST, Message
-from sglite.overflow import cuts
-from sglite.record import Turn
+from sglite.running.overflow import cuts
+from sglite.running.record import Turn
 from sglite.runtime.segment import Append
-from sglite.tool_formats import write_calls
+from sglite.tools import formats
+from sglite.tools.formats import write_calls
 
 SYSTEM = "You count. " * 4
 
@@ -315,7 +316,7 @@ def test_a_long_loop_of_tools(scripted: MakeScripted, template: str | None) -> N
         s += sgl.user("What is on the last page?")
         return s.use_tools("x", max_steps=100, max_tokens=100)
 
-    form = sgl.tool_formats.HERMES
+    form = formats.HERMES
     calls = [write_calls([sgl.ToolCall("look", {"page": n})], form) for n in range(99)]
     more = {"chat_template": template} if template else {}
     engine = scripted({"x": [*calls, "Words."]}, capacity=2000, **more)
@@ -333,7 +334,7 @@ def test_a_long_loop_of_tools(scripted: MakeScripted, template: str | None) -> N
 
 
 def test_healed_text_and_hidden_ids_are_not_doubled() -> None:
-    from sglite.lowering import Pending
+    from sglite.running.lowering import Pending
 
     pending = Pending()
     pending.text("<t>", "template")

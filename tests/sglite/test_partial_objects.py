@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from recorder import MakeScripted
 
 import sglite as sgl
-from sglite.partial import NOTHING, partial_value
+from sglite.running.partial import NOTHING, partial_value
 
 
 class Place(BaseModel):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from recorder import MakeScripted, Scripted
 
 import sglite as sgl
-from sglite import ir
-from sglite.passes import PASSES
+from sglite.graphs.passes import PASSES
+from sglite.language import ir
 
 
 @sgl.function

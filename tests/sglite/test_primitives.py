@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sglite as sgl
-from sglite import ir
+from sglite.language import ir
 from sglite.runtime.segment import Constraint
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recorder import MakeScripted, Recorder, user
 
 import sglite as sgl
-from sglite.lowering import hole_key
+from sglite.running.lowering import hole_key
 from sglite.runtime.segment import Append, Gen, Piece, Select
 
 Action = tuple[str, str]

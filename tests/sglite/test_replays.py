@@ -10,8 +10,8 @@ from recorder import MakeScripted, Scripted
 from tool_templates import HERMES, LLAMA3, MISTRAL
 
 import sglite as sgl
-from sglite import tool_formats
-from sglite.tool_formats import format_of, write_calls
+from sglite.tools import formats
+from sglite.tools.formats import format_of, write_calls
 
 
 @sgl.function
@@ -110,7 +110,7 @@ def test_a_conversation_with_tools_is_run_again(template: str | None) -> None:
         s += sgl.user(question, tools=[add])
         return s.use_tools("answer")
 
-    form = tool_formats.HERMES if template is None else format_of(template)
+    form = formats.HERMES if template is None else format_of(template)
     assert form is not None
     call = sgl.ToolCall("add", {"a": 1, "b": 2}, "123456789", tool=add)
     script = {"answer": [write_calls([call], form), "It is 3."]}

@@ -11,19 +11,26 @@ from recorder import MakeScripted
 from tool_templates import HERMES, LLAMA3, MISTRAL
 
 import sglite as sgl
-from sglite import tool_formats
 from sglite.grammars import Vocabulary, compose
 from sglite.grammars.compose import compile_parts
 from sglite.runtime.constraints import Constraints, reading_specials
 from sglite.runtime.segment import Constraint
-from sglite.tool_formats import ToolFormat, ToolUse, calls_in, constraint_of, format_of, write_calls
+from sglite.tools import formats
+from sglite.tools.formats import (
+    ToolFormat,
+    ToolUse,
+    calls_in,
+    constraint_of,
+    format_of,
+    write_calls,
+)
 
 ARGS = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "[ARGS]")
 FORMATS = [
-    tool_formats.HERMES,
-    tool_formats.LLAMA3,
-    tool_formats.MISTRAL,
-    tool_formats.MISTRAL_ARGS,
+    formats.HERMES,
+    formats.LLAMA3,
+    formats.MISTRAL,
+    formats.MISTRAL_ARGS,
 ]
 BYTES = Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"<end>"], [256], [256])
 
@@ -49,10 +56,10 @@ def takes(use: ToolUse, form: ToolFormat, text: str) -> bool:
 
 
 def test_formats_are_seen_in_templates() -> None:
-    assert format_of(HERMES) == tool_formats.HERMES
-    assert format_of(LLAMA3) == tool_formats.LLAMA3
-    assert format_of(MISTRAL) == tool_formats.MISTRAL
-    assert format_of(ARGS) == tool_formats.MISTRAL_ARGS
+    assert format_of(HERMES) == formats.HERMES
+    assert format_of(LLAMA3) == formats.LLAMA3
+    assert format_of(MISTRAL) == formats.MISTRAL
+    assert format_of(ARGS) == formats.MISTRAL_ARGS
     tight = format_of(MISTRAL.replace("] [", "]["))
     assert tight is not None
     assert tight.begin == "[TOOL_CALLS]["
@@ -101,7 +108,7 @@ def test_what_may_be_written(form: ToolFormat) -> None:
 
 
 def test_a_call_may_follow_the_python_tag() -> None:
-    form = tool_formats.LLAMA3
+    form = formats.LLAMA3
     text = "<|python_tag|>" + write_calls([CALL], form)
     assert takes(ToolUse((add,)), form, text)
     assert [*calls_in(text, form)] == [("add", {"a": 1, "b": 2})]
@@ -160,8 +167,8 @@ def test_values(scripted: MakeScripted, template: str, form: ToolFormat) -> None
 
 
 def test_parallel_calls_are_a_list(scripted: MakeScripted) -> None:
-    text = write_calls([CALL, ODD], tool_formats.HERMES)
-    scripted({"x": [text, write_calls([CALL], tool_formats.HERMES), "no"]})
+    text = write_calls([CALL, ODD], formats.HERMES)
+    scripted({"x": [text, write_calls([CALL], formats.HERMES), "no"]})
     first, second = hole(parallel=True).run()["x"]
     assert (first.name, second.arguments) == ("add", ODD.arguments)
     assert first.id != second.id
@@ -178,7 +185,7 @@ def test_without_an_answer_a_call_comes_if_it_must(scripted: MakeScripted) -> No
 
 
 def test_a_stream_has_the_call(scripted: MakeScripted) -> None:
-    scripted({"x": write_calls([CALL], tool_formats.HERMES)})
+    scripted({"x": write_calls([CALL], formats.HERMES)})
     filled = [event.value for event in hole().stream() if isinstance(event, sgl.Filled)]
     assert [call.arguments for call in filled] == [{"a": 1, "b": 2}]
 
@@ -188,7 +195,7 @@ def test_a_base_model_calls_in_the_common_form(scripted: MakeScripted) -> None:
     def program(s: sgl.State) -> None:
         s += "Add 1 and 2:" + sgl.gen("x", tools=[add])
 
-    scripted({"x": write_calls([CALL], tool_formats.HERMES)}, chat_template=None)
+    scripted({"x": write_calls([CALL], formats.HERMES)}, chat_template=None)
     row = program.run()
     assert row["x"].arguments == {"a": 1, "b": 2}
     assert "gen('x'): tools 'add'" in str(row.graph)
@@ -256,7 +263,7 @@ def test_special_tokens_can_be_markers() -> None:
     special = [b"[TOOL_CALLS]", b"[ARGS]", b"</s>"]
     tokens = [bytes([b]) for b in range(256)] + special
     vocabulary = Vocabulary.from_tokens(tokens, [258], [256, 257, 258], encode=list)
-    form = tool_formats.MISTRAL_ARGS
+    form = formats.MISTRAL_ARGS
     part = constraint_of(ToolUse((add,), "required"), form)
     options = (("special_texts", (*form.special, "</s>")),)
     grammar = Constraints(vocabulary).compile(Constraint("parts", part, options))

@@ -15,11 +15,11 @@ from recorder import MakeScripted
 from tool_templates import HERMES, LLAMA3, MISTRAL
 
 import sglite as sgl
-from sglite import tool_formats
 from sglite.chat import ChatTemplate
 from sglite.runtime.segment import Append
-from sglite.tool_formats import ToolFormat, write_calls
-from sglite.tool_running import execute, execute_async
+from sglite.tools import formats
+from sglite.tools.calls import execute, execute_async
+from sglite.tools.formats import ToolFormat, write_calls
 
 threads: list[str] = []
 where = contextvars.ContextVar("where", default="nowhere")
@@ -53,7 +53,7 @@ def call(tool: sgl.Tool, **arguments: Any) -> sgl.ToolCall:
     return sgl.ToolCall(tool.name, arguments, "123456789", tool=tool)
 
 
-def text(*calls: sgl.ToolCall, form: ToolFormat = tool_formats.HERMES) -> str:
+def text(*calls: sgl.ToolCall, form: ToolFormat = formats.HERMES) -> str:
     return write_calls(list(calls), form)
 
 
@@ -108,7 +108,7 @@ def test_descriptions_never_become_special_tokens(scripted: MakeScripted) -> Non
         )
 
 
-@pytest.mark.parametrize("form", [tool_formats.HERMES, tool_formats.LLAMA3, tool_formats.MISTRAL])
+@pytest.mark.parametrize("form", [formats.HERMES, formats.LLAMA3, formats.MISTRAL])
 def test_the_conversation_is_what_the_template_renders(
     scripted: MakeScripted, form: ToolFormat
 ) -> None:
@@ -148,14 +148,14 @@ def test_the_conversation_is_what_the_template_renders(
         {"role": "user", "content": "Thanks."},
         {"role": "assistant", "content": "Bye."},
     ]
-    if form is tool_formats.LLAMA3:
+    if form is formats.LLAMA3:
         messages[1] = {"role": "assistant", "content": text(first, form=form)}
     assert text(*calls, form=form) in row.text()
     whole = template._template.render(
         messages=messages, tools=[add.described()], **engine.template_variables
     )
     got = row.text()
-    if form is tool_formats.MISTRAL:
+    if form is formats.MISTRAL:
         # It shows tools before the last user text alone, and one call; what was written stays.
         assert got.count("[TOOLS]") == 2
         assert got.count("[RESULT]") == 2
@@ -163,7 +163,7 @@ def test_the_conversation_is_what_the_template_renders(
             assert f'[RESULT] {{"content": {t}, "call_id": "{c.id}"}}[/RESULT]' in got
         assert got.index("[/RESULT] 3 and 5.") > 0
         return
-    if form is tool_formats.HERMES:
+    if form is formats.HERMES:
         whole = whole.replace("</tool_call><tool_call>", "</tool_call>\n<tool_call>")
     assert got == whole
     assert [m["role"] for m in row.messages()].count("tool") == len(done)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
 import sglite as sgl
-from sglite.tools import call_of, read_docstring
+from sglite.tools.declared import call_of, read_docstring
 
 
 def even(x: int) -> int:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 import sglite as sgl
-from sglite.types import json_type, quote, schema_type, value_type
+from sglite.language.types import json_type, quote, schema_type, value_type
 
 
 class Colour(enum.Enum):

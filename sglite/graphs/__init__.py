@@ -1,0 +1,1 @@
+"""Programs as graphs: made from the source, optimised, run, written as JSON and drawn."""

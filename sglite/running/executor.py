@@ -1,0 +1,486 @@
+"""One run of a program on an engine: it hands segments over and waits for what was read.
+
+Knows only `Engine`. A run belongs to whoever executes the body, a thread or a task of an event
+loop, while events arrive on the engine's thread. The run ends when the body has returned and every
+segment has ended. At the first error, be it a cancellation or a deadline, its sequences are closed
+at once, and every wait of the body raises it; then the end of the body is the end of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+from sglite.errors import CancelledError, DeadlineError, GrammarError, ProgramError
+from sglite.language import ir
+from sglite.options import Options
+from sglite.running import clock
+from sglite.running.lowering import BranchPath
+from sglite.running.mailbox import mailbox
+from sglite.running.record import Record, Slot, program_error
+from sglite.running.watching import NOBODY, Watcher
+from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
+from sglite.runtime.segment import (
+    Append,
+    Event,
+    HoleDone,
+    Segment,
+    SegmentDone,
+    Step,
+    TextDelta,
+)
+
+
+class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its bases)
+    """The run was cancelled."""
+
+
+class RunOverdue(ProgramError, DeadlineError):  # noqa: N818 (caught by its bases)
+    """The run was not done within its `timeout`."""
+
+
+current_run: ContextVar[Run | None] = ContextVar("sglite_run", default=None)
+"""The run whose body is being executed: those that it starts end with it."""
+
+
+class Run:
+    """The life of one execution of a program. `in_task`: its body is a coroutine."""
+
+    __slots__ = (
+        "_asleep",
+        "_awaited",
+        "_body_over",
+        "_busy",
+        "_children",
+        "_end_early",
+        "_ending",
+        "_finished",
+        "_lock",
+        "_outstanding",
+        "_parent",
+        "_released",
+        "_sequences",
+        "_watched",
+        "_watcher",
+        "deadline",
+        "engine",
+        "error",
+        "finished_at",
+        "ids",
+        "in_task",
+        "options",
+        "record",
+        "returned",
+        "row",
+        "seed",
+        "started_at",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: Options,
+        seed: int,
+        row: int,
+        watcher: Watcher | None = None,
+        *,
+        in_task: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.options = options
+        self.seed = seed
+        self.row = row
+        self.in_task = in_task
+        self.record = Record()
+        self.returned: Any = None
+        self.error: ProgramError | None = None
+        self.ids: tuple[int, ...] = ()
+        self.started_at = time.monotonic()
+        self.finished_at = 0.0
+        self.deadline: clock.Alarm | None = None
+        self._watcher: Watcher = watcher or NOBODY
+        self._watched = watcher is not None
+        self._lock = Lock()
+        self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
+        self._awaited: set[Slot] | None = None
+        self._sequences: list[SequenceId] = []
+        self._children: set[Run] | None = None
+        self._end_early: Callable[[], None] | None = None
+        self._busy: dict[SequenceId, int] = {}  # segments under way
+        self._released: set[SequenceId] | None = None
+        self._outstanding = 0
+        self._body_over = False
+        self._ending = False
+        self._finished = False
+        if options.timeout is not None:
+            self.deadline = clock.alarm(self.started_at + options.timeout, self._overdue)
+        self._parent = current_run.get()
+        if self._parent is not None:
+            self._parent._adopt(self)
+
+    # ---- called by the states, where the body is executed
+
+    def open(self) -> SequenceId:
+        """A new empty sequence, closed at the end of the run."""
+        self.check()
+        priority = self.options.priority or 0
+        if self.deadline is None:
+            sequence = self.engine.open(priority=priority)
+        else:
+            sequence = self.engine.open(priority=priority, deadline=self.deadline.at)
+        self._own((sequence,))
+        return sequence
+
+    def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
+        """`n` sequences that continue from this one, closed at the end of the run."""
+        self.check()
+        sequences = self.engine.fork(sequence, n)
+        self._own(sequences)
+        return sequences
+
+    def submit(
+        self,
+        sequence: SequenceId,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+        path: BranchPath,
+    ) -> None:
+        """Hand over steps; `slots[i]` takes the result of step i.
+
+        Raises ProgramError for a step that is refused, with the engine's own error as its cause.
+        """
+        self.check()
+        with self._lock:
+            self._outstanding += 1
+            self._busy[sequence] = self._busy.get(sequence, 0) + 1
+
+        def sink(event: Event) -> None:
+            self._on_event(event, sequence, steps, slots, path)
+
+        try:
+            self.engine.submit(sequence, Segment(steps), sink)
+        except Exception as error:
+            with self._lock:
+                self._outstanding -= 1
+            if self.error is not None:
+                raise self.error from error.__cause__
+            if isinstance(error, StepRefused):
+                failure = self._step_error("was refused", error.step, error.error, steps, slots)
+                raise failure from error.error
+            raise
+
+    def wait(self, slot: Slot) -> None:
+        """Return when the slot has its result. Raises the run's error if that comes first."""
+        if self.in_task and (self._awaited is None or slot not in self._awaited):
+            raise slot.error(
+                f"is read without await, which an async program cannot: write "
+                f"await s.read({slot.name!r}), or await s.wait() for all that was recorded before"
+            )
+        if slot.result is None and self.error is None:
+            self._watcher.blocked()
+            try:
+                self._sleep(slot)
+            finally:
+                self._watcher.resumed()
+        if slot.result is None and self.error is not None:
+            raise self.error
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """The body does something of its own that takes time, such as running a tool."""
+        self._watcher.blocked()
+        try:
+            yield
+        finally:
+            self._watcher.resumed()
+
+    async def wait_in_task(self, slot: Slot) -> None:
+        """`wait` of a coroutine. Cancelling the task cancels the run."""
+        if slot.result is None and self.error is None:
+            await self._sleep_in_task(slot)
+        if self._awaited is None:
+            self._awaited = set()
+        self._awaited.add(slot)
+        if slot.result is None and self.error is not None:
+            raise self.error
+
+    def check(self) -> None:
+        """Raises the run's error if it has one, and ProgramError if the run has ended."""
+        if self.error is not None:
+            raise self.error
+        if self._body_over:
+            raise ProgramError("the program has ended; its states take nothing more")
+
+    def release(self, sequence: SequenceId) -> None:
+        """Close a sequence, to which nothing will be added, as soon as its work is done."""
+        with self._lock:
+            if self._released is None:
+                self._released = set()
+            self._released.add(sequence)
+        self._close_idle(sequence)
+
+    # ---- called by the owner of the run
+
+    def body_returned(self, returned: Any) -> None:
+        """The body is over and everything has been handed over."""
+        with self._lock:
+            self.returned = returned
+            self._body_over = True
+        self._settle()
+
+    def fail(self, error: ProgramError, *, body_over: bool = True) -> None:
+        """End with this error, unless another one came first."""
+        with self._lock:
+            self._body_over = self._body_over or body_over
+            first = self.error is None and not self._ending
+            if first:
+                self.error = error
+        if first:
+            self._give_back()
+            self._wake_all()
+            if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
+                self._end_early()
+        self._settle()
+
+    def cancel(self, reason: str = "the run was cancelled") -> None:
+        """End as soon as the body comes to its next step. Of a run that has ended: nothing."""
+        self.fail(RunCancelled(reason), body_over=False)
+
+    def when_ended_early(self, call: Callable[[], None]) -> None:
+        """What ends the body, whatever it waits for, when the run is cancelled or overdue."""
+        self._end_early = call
+        if isinstance(self.error, RunCancelled | RunOverdue):
+            call()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended."""
+        return self._finished
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Return when the run has ended; False if it has not within `timeout` seconds."""
+        if not self._finished:
+            self._sleep(None, timeout)
+        return self._finished
+
+    async def join_in_task(self) -> None:
+        """`join` of a coroutine."""
+        if not self._finished:
+            await self._sleep_in_task(None)
+
+    # ---- waiting
+
+    def _sleep(self, slot: Slot | None, timeout: float | None = None) -> None:
+        """Return when the slot has its result or the run an error; None: when it has ended."""
+        gate = Lock()
+        gate.acquire()
+        entry = (slot, gate.release)
+        if self._enter(entry):
+            try:
+                gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+            finally:
+                self._leave(entry)
+
+    async def _sleep_in_task(self, slot: Slot | None) -> None:
+        loop = asyncio.get_running_loop()
+        box, future = mailbox(loop), loop.create_future()
+        entry = (slot, lambda: box.complete(future))
+        if self._enter(entry):
+            try:
+                await future
+            finally:
+                self._leave(entry)
+
+    def _enter(self, entry: tuple[Slot | None, Callable[[], None]]) -> bool:
+        """Wait, unless what is waited for is there."""
+        slot = entry[0]
+        with self._lock:
+            # Appended before the look at the result: the engine's thread does it in the other
+            # order and without the lock, so one of the two sees the other.
+            self._asleep.append(entry)
+            over = self._finished if slot is None else slot.result or self.error
+            if over:
+                self._asleep.remove(entry)
+            return not over
+
+    def _leave(self, entry: tuple[Slot | None, Callable[[], None]]) -> None:
+        with self._lock:
+            if entry in self._asleep:
+                self._asleep.remove(entry)
+
+    def _wake(self, slot: Slot | None) -> None:
+        with self._lock:
+            woken = [entry for entry in self._asleep if entry[0] is slot]
+            for entry in woken:
+                self._asleep.remove(entry)
+        for _, wake in woken:
+            wake()
+
+    def _wake_all(self) -> None:
+        """Whoever waits for a value goes on; those who wait for the end wait for it."""
+        with self._lock:
+            woken = [entry for entry in self._asleep if entry[0] is not None]
+            self._asleep = [entry for entry in self._asleep if entry[0] is None]
+        for _, wake in woken:
+            wake()
+
+    # ---- called on the engine's thread
+
+    def _on_event(
+        self,
+        event: Event,
+        sequence: SequenceId,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+        path: BranchPath,
+    ) -> None:
+        kind = type(event)
+        if kind is TextDelta:
+            if self._watched and (slot := slots[event.step]) is not None:  # type: ignore[union-attr]
+                self._watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
+        elif isinstance(event, HoleDone):
+            slot = slots[event.step]
+            if slot is not None:
+                slot.result = event.result
+                if self._asleep:
+                    self._wake(slot)
+                if self._watched:
+                    self._watcher.filled(slot, path)
+        elif isinstance(event, SegmentDone):
+            with self._lock:
+                self._outstanding -= 1
+                self._busy[sequence] -= 1
+                if not path:
+                    self.ids = event.ids
+            if self._released is not None:
+                self._close_idle(sequence)
+            if self._body_over:
+                self._settle()
+        elif not isinstance(event, TextDelta):
+            with self._lock:
+                self._outstanding -= 1
+            failure = self._step_error("failed", event.step, event.error, steps, slots)
+            self.fail(failure, body_over=False)
+
+    def _close_idle(self, sequence: SequenceId) -> None:
+        """Close a released sequence that has nothing under way."""
+        with self._lock:
+            released = self._released is not None and sequence in self._released
+            if not released or self._busy.get(sequence) or sequence not in self._sequences:
+                return
+            self._sequences.remove(sequence)
+        self.engine.close(sequence)
+
+    def _step_error(
+        self,
+        verb: str,
+        index: int,
+        error: Exception,
+        steps: tuple[Step, ...],
+        slots: list[Slot | None],
+    ) -> ProgramError:
+        """The error of one step: about its hole, its special token, or the hole that follows."""
+        if isinstance(error, DeadlineError) and self.options.timeout is not None:
+            return self._late()
+        said = _say(error)
+        slot = next((slot for slot in slots[index:] if slot is not None), None)
+        if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
+            said += f", in the schema of the type {slot.node.origin}" * bool(slot.node.origin)
+        step = steps[index] if index < len(steps) else None
+        special = self._special(step, said) if isinstance(step, Append) else None
+        if special is not None:
+            failure = program_error(f"{special.describe()} {verb}: {said}", special)
+        elif slot is not None:
+            where = " at the text before it" if isinstance(step, Append) else ""
+            failure = slot.error(f"{verb}{where}: {said}")
+        else:
+            steps_backwards = reversed(self.record.log.steps)
+            last = next(
+                (n for b, n in steps_backwards if not b and isinstance(n, ir.Literal)), None
+            )
+            failure = program_error(f"the text at the end of the program {verb}: {said}", last)
+        failure.__cause__ = error
+        return failure
+
+    def _special(self, step: Append, said: str) -> ir.Special | None:
+        """The special token in this text that the engine speaks of."""
+        named = {p.text for p in step.pieces if p.kind == "special" and repr(p.text) in said}
+        return next((node for node in self.record.specials() if node.text in named), None)
+
+    # ---- the end
+
+    def _overdue(self) -> None:
+        self.fail(self._late(), body_over=False)
+
+    def _late(self) -> RunOverdue:
+        slots = self.record.slots()
+        late = next((slot for slot in slots if slot.result is None), None)
+        at = f" at {late.node.describe()}" if late is not None else ""
+        return RunOverdue(
+            f"the run was not done after timeout={self.options.timeout} seconds{at}; "
+            "give it more, or bound its holes with max_tokens="
+        )
+
+    def _own(self, sequences: Sequence[SequenceId]) -> None:
+        with self._lock:
+            ended = self._ending or self.error is not None
+            if not ended:
+                self._sequences.extend(sequences)
+        if ended:  # cancelled from outside while the body was still running
+            for sequence in sequences:
+                self.engine.close(sequence)
+            self.check()
+
+    def _adopt(self, child: Run) -> None:
+        with self._lock:
+            if self._children is None:
+                self._children = set()
+            self._children.add(child)
+            failed = self.error is not None
+        if failed:
+            child.cancel("the run that started this one has ended")
+
+    def _give_back(self) -> None:
+        """Close what the engine has of this run and of those that its body has started."""
+        with self._lock:
+            sequences, self._sequences = self._sequences, []
+            children, self._children = self._children, None
+        for child in children or ():
+            child.cancel("the run that started this one has ended")
+        for sequence in sequences:
+            self.engine.close(sequence)
+
+    def _settle(self) -> None:
+        with self._lock:
+            over = self._body_over and (self.error is not None or self._outstanding == 0)
+            if not over or self._ending:
+                return
+            self._ending = True
+            self.finished_at = time.monotonic()
+        try:
+            if self.deadline is not None:
+                self.deadline.stop()
+            if self._parent is not None:
+                self._parent._release(self)
+            self._give_back()
+        finally:  # whoever waits must not hang, whatever the engine does
+            self._finished = True
+            if self._asleep:
+                self._wake_all()
+                self._wake(None)
+            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
+            watcher.finished(self)
+
+    def _release(self, child: Run) -> None:
+        with self._lock:
+            if self._children is not None:
+                self._children.discard(child)
+
+
+def _say(error: Exception) -> str:
+    return str(error) or type(error).__name__

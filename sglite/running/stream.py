@@ -1,0 +1,168 @@
+"""What happens in a run, while it happens."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sglite.errors import ProgramError
+from sglite.language import ir
+from sglite.running.executor import Run
+from sglite.running.lowering import BranchPath
+from sglite.running.partial import NOTHING, partial_value
+from sglite.running.record import Slot
+from sglite.running.result import Result
+
+if TYPE_CHECKING:
+    from sglite.running.batch import Errors
+    from sglite.running.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """More text of a variable; `branch` is () for the program itself."""
+
+    name: str
+    text: str
+    branch: BranchPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What a variable that is written as JSON has so far: an object of its type, not yet whole.
+
+    Fields of a model or dataclass that are not there yet have their default, or None.
+    """
+
+    name: str
+    value: Any
+    branch: BranchPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A variable has its value."""
+
+    name: str
+    value: Any
+    branch: BranchPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The program failed; only with `errors="return"`, and `End` follows."""
+
+    error: ProgramError
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The program is over; `row` is what `run` would have returned."""
+
+    row: Result
+
+
+StreamEvent = Text | Partial | Filled | Failed | End
+
+
+class Reader:
+    """A watcher that keeps what happened until somebody takes it; `tell`: there is more."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._happened: deque[tuple[Slot, BranchPath, str | None]] = deque()
+        self._written: dict[Slot, list[str]] = {}
+        self._shown: dict[Slot, Any] = {}
+        self._over = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended and everything was taken."""
+        return self._over and not self._happened
+
+    def events(self) -> Iterator[StreamEvent]:
+        """What has happened since the last call."""
+        while self._happened:
+            slot, path, text = self._happened.popleft()
+            if text is None:
+                self._written.pop(slot, None)
+                self._shown.pop(slot, None)
+                yield Filled(slot.name, slot.value, path)
+                continue
+            yield Text(slot.name, text, path)
+            if _is_json(slot):
+                yield from self._partial(slot, path, text)
+
+    def last(self, result: Result, errors: Errors) -> Iterator[StreamEvent]:
+        """How the stream ends. Raises the error of the row, unless `errors` is "return"."""
+        if result.error is not None:
+            if errors == "raise":
+                raise result.error
+            yield Failed(result.error)
+        yield End(result)
+
+    def _partial(self, slot: Slot, path: BranchPath, text: str) -> Iterator[Partial]:
+        written = self._written.setdefault(slot, [])
+        written.append(text)
+        following = self._happened[0] if self._happened else None
+        if following is not None and following[0] is slot and following[2] is not None:
+            return  # what comes next says more; so a fast model costs no more than a slow one
+        value = partial_value(slot.node, "".join(written))
+        if value is not NOTHING and value != self._shown.get(slot, NOTHING):
+            self._shown[slot] = value
+            yield Partial(slot.name, value, path)
+
+    # ---- what the run calls, from any thread
+
+    def blocked(self) -> None:
+        pass
+
+    def resumed(self) -> None:
+        pass
+
+    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
+        self._happened.append((slot, path, text))
+        self._tell()
+
+    def filled(self, slot: Slot, path: BranchPath) -> None:
+        self._happened.append((slot, path, None))
+        self._tell()
+
+    def finished(self, run: Run) -> None:
+        self._over = True
+        self._tell()
+
+
+def stream(
+    launch: Launch, row: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], errors: Errors
+) -> Iterator[StreamEvent]:
+    """`Function.stream`, with program, model, options and seed settled in `launch`."""
+    there = threading.Semaphore(0)
+    reader = Reader(there.release)
+    run = launch.start(row, reader)
+
+    def body() -> None:
+        launch.execute(run, args, kwargs)
+
+    # A thread of its own: the body may wait for values whose text is to be seen meanwhile.
+    thread = threading.Thread(target=body, name="sglite-stream", daemon=True)
+    thread.start()
+    try:
+        while not reader.ended:
+            there.acquire()
+            yield from reader.events()
+        yield from reader.last(Result(run), errors)
+    finally:
+        run.cancel("the stream was left before its end")
+
+
+def _is_json(slot: Slot) -> bool:
+    node = slot.node
+    return (
+        isinstance(node, ir.Gen)
+        and node.constraint is not None
+        and node.constraint.kind == "json_schema"
+    )

@@ -1,0 +1,1 @@
+"""Tools for models: declared from functions, asked for in the format of a model, called."""
