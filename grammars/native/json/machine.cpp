@@ -4,6 +4,7 @@
 #include <array>
 
 #include "../writable.h"
+#include "key_costs.h"
 
 namespace sglite::json {
 namespace {
@@ -63,7 +64,7 @@ class JsonMachine::Prices final : public Costs {
     }
     int32_t key(std::string_view key) override {
         // A colon with its space, and quotes, beside the text.
-        return machine_.spell(key) + comma + 2;
+        return machine_.spell(std::string(key)) + comma + 2;
     }
     int32_t extra_key(std::string_view key) override {
         return static_cast<int32_t>(written(key).size()) + comma + 2;

@@ -118,7 +118,10 @@ class JsonMachine final : public Machine {
     int32_t cost_of_value(int32_t frame);
     int32_t cost_of_literal(const Position& at);
     int32_t cost_of_text(const Position& at);
-    int32_t cost_of_key(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    struct KeyCosts;
+    KeyCosts& key_costs(int32_t object, int32_t frame);
+    int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
+    int32_t cost_of_key_behind(LexId lex, int32_t object, const std::string& text, int32_t frame);
     int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
                               int32_t frame);
     text::TextState state_behind(text::LangId language, std::string_view text);
@@ -130,10 +133,14 @@ class JsonMachine final : public Machine {
         int32_t least, most;
     };
     Span costs_inside(const Position& at);
-    int32_t spell(std::string_view text);
+    Span costs_of_keys_inside(const Position& at);
+    const std::vector<int32_t>& spelled(const std::string& text);
+    int32_t spell(const std::string& text) { return spelled(text).front(); }
 
     // Masks
     void walk_text(const Position& at, Mask& mask, int32_t budget);
+    void price_inside(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
+    void price_unfinished(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
@@ -158,7 +165,8 @@ class JsonMachine final : public Machine {
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
-    std::unordered_map<std::string, int32_t> spelled_;
+    std::unordered_map<std::string, std::vector<int32_t>> spelled_;
+    std::unordered_map<uint64_t, std::unique_ptr<KeyCosts>> key_costs_;
     size_t memory_ = 0;
 };
 
