@@ -25,7 +25,7 @@ bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
     bool is_told = false;
     if (lexer_.at_border(at.at[kState])) {
         span = costs_inside(at);
-        is_told = place == kString || key_costs(at.at[kObject], at.at[kFrame]).by_base;
+        is_told = place == kString || key_costs(at.at[kObject], at.at[kFrame]).is_told;
     }
     const bool none = span.least >= budget, all = span.most < budget;
     if ((!none && !all && !is_told) || !fill_string(at, mask, budget)) {
@@ -56,40 +56,61 @@ void JsonMachine::price_inside(const Position& at, int32_t budget, const StringS
         int32_t cost;
     };
     std::vector<Priced> single, whole;  // of nodes, of their subtrees
+    struct Text {
+        LexId lex;
+        BaseId kinds;  // of extra keys
+        bool operator==(const Text&) const = default;
+    };
+    const bool is_key = place_of(at) == kKey;
     Position to = at;
     std::unordered_map<LexId, int32_t> known;
-    const auto cost_behind = [&](LexId lex) {
-        const auto [place, fresh] = known.try_emplace(lex);
+    const auto cost_behind = [&](const Text& text) {
+        if (is_key) return cost_of_told_key(text.lex, text.kinds, at.at[kObject], at.at[kFrame]);
+        const auto [place, fresh] = known.try_emplace(text.lex);
         if (fresh) {
-            to.at[kState] = lex;
-            place->second = cost(to);
+            to.at[kState] = text.lex;
+            place->second = cost_of_text(to);
         }
         return place->second;
     };
+    const auto is_settled = [&](const Text& text) {
+        return lexer_.at_border(text.lex) && is_free(lexer_.base(text.lex)) &&
+               (text.kinds == kDeadLex || is_free(text.kinds));
+    };
     const Trie& trie = vocabulary_->trie();
     const auto nodes = trie.nodes();
-    std::vector<LexId> path(trie.longest() + 1);
-    path[0] = at.at[kState];
-    LexId last = kDeadLex;  // that was free
+    std::vector<Text> path(trie.longest() + 1);
+    path[0] = {at.at[kState], kDeadLex};
+    if (is_key) {
+        const KeyCosts& costs = key_costs(at.at[kObject], at.at[kFrame]);
+        if (!costs.by_base) path[0].kinds = kinds_behind(costs, keys_.text(key_text(at)));
+    }
+    Text last{kDeadLex, kDeadLex};  // that was settled
     int32_t last_cost = 0;
     for (size_t node = 1; node < nodes.size();) {
         const TrieNode& n = nodes[node];
-        const LexId lex = lexer_.next(path[n.depth - 1], n.byte);
-        if (lex < 0) {
+        const Text& before = path[n.depth - 1];
+        Text text{lexer_.next(before.lex, n.byte), before.kinds};
+        if (text.lex < 0) {
             node = n.skip;
             continue;
         }
-        if (lex != last && lexer_.at_border(lex) && is_free(lexer_.base(lex))) {
-            last = lex;
-            last_cost = cost_behind(lex);
+        if (text.kinds != kDeadLex) {
+            char content[4];
+            const int count = lexer_.content(before.lex, n.byte, content);
+            text.kinds = kinds_behind(text.kinds, {content, static_cast<size_t>(count)});
         }
-        if (lex == last) {
+        if (text != last && is_settled(text)) {
+            last = text;
+            last_cost = cost_behind(text);
+        }
+        if (text == last) {
             whole.push_back({static_cast<uint32_t>(node), last_cost});
             node = n.skip;
             continue;
         }
-        path[n.depth] = lex;
-        if (n.strings != 0) single.push_back({static_cast<uint32_t>(node), cost_behind(lex)});
+        path[n.depth] = text;
+        if (n.strings != 0) single.push_back({static_cast<uint32_t>(node), cost_behind(text)});
         ++node;
     }
     size_t within = 0, beyond = 0;
@@ -177,7 +198,7 @@ JsonMachine::Span JsonMachine::costs_of_keys_inside(const Position& at) {
         span.least = std::min(span.least, behind);
         span.most = std::max(span.most, add_cost(spelled->front(), behind));
     }
-    const int32_t bytes = style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
+    const int32_t bytes = bytes_behind_key();
     return {add_cost(span.least, bytes), add_cost(std::min(span.most, always), bytes)};
 }
 

@@ -71,10 +71,10 @@ int32_t JsonMachine::cost(const Position& at) {
             return cost_of_closing(objects_[at.at[kState]], id);
         case kNextKey:
             return add_cost(
-                cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], 0, id),
+                cost_of_key(objects_.with_keys(at.at[kState]).key, at.at[kState], "", id),
                 1 + space);
         case kKey:
-            return cost_of_key(at.at[kState], at.at[kObject], at.at[kText], id);
+            return cost_of_key(at.at[kState], at.at[kObject], keys_.text(at.at[kText]), id);
         case kColon:
             return add_cost(cost_of_value(id), 1 + single);
         case kArrayBegin:

@@ -26,67 +26,99 @@ JsonMachine::KeyCosts& JsonMachine::key_costs(int32_t object, int32_t frame) {
         least = std::min(least, add_cost(behind, below[lane]));
     }
     // Used keys are among the names, or taken out of the plan's language, not out of the kinds'.
-    const std::vector<KeyKind>& kinds = objects_.kinds_of_keys(object);
     const text::TextState start = languages_->start(plan.extra);
-    costs->by_base = !state.scarce && start != text::kDeadText &&
+    costs->is_told = !state.scarce && start != text::kDeadText &&
                      (state.extras.empty() || languages_->reach(start).free == INT32_MAX);
-    for (const KeyKind& kind : kinds) {
-        const int32_t behind = add_cost(kind.behind, below[kind.lane]);
-        costs->by_base =
-            costs->by_base && (costs->extra == kUnreachable || costs->extra == behind);
-        costs->extra = behind;
+    std::vector<text::LangId> kinds;
+    for (const KeyKind& kind : objects_.kinds_of_keys(object)) {
+        kinds.push_back(kind.keys);
+        costs->behind.push_back(add_cost(kind.behind, below[kind.lane]));
     }
-    memory_ += sizeof(KeyCosts) + 16 * plan.names.size() + 120;
+    if (const LexId lex = lexer_.begin_string(kinds); lex != kDeadLex) {
+        costs->kinds = lexer_.base(lex);
+    }
+    costs->by_base = costs->is_told && std::ranges::adjacent_find(
+                                           costs->behind, std::ranges::not_equal_to()) ==
+                                           costs->behind.end();
+    memory_ += sizeof(KeyCosts) + 16 * plan.names.size() + 8 * kinds.size() + 120;
     return *costs;
 }
 
 // From within a key, `text` so far if that is none of the plan's names, to the end of everything.
-int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame) {
-    if (lexer_.in_escape(lex)) {
-        return cost_of_key_behind(lex, object, keys_.text(text), frame);
-    }
-    const BaseId base = lexer_.base(lex);
+int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, const std::string& text,
+                                 int32_t frame) {
     const KeyCosts& costs = key_costs(object, frame);
-    if (const auto known = costs.known.find(base); known != costs.known.end()) return known->second;
-    const bool told = costs.by_base || lexer_.key(base).low < lexer_.key(base).high;
-    return cost_of_key_behind(lex, object, told ? "" : keys_.text(text), frame);
-}
-
-int32_t JsonMachine::cost_of_key_behind(LexId lex, int32_t object, const std::string& text,
-                                        int32_t frame) {
-    const BaseId base = lexer_.base(lex);
-    const Lexer::Key key = lexer_.key(base);
+    const Lexer::Key key = lexer_.key(lexer_.base(lex));
     const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
-    const bool is_listed = key.low < key.high;
-    const std::string begun = is_listed ? plan.names[key.low].substr(0, key.depth) : text;
+    const std::string begun = key.low == key.high ? text : plan.names[key.low].substr(0, key.depth);
+    if (costs.is_told) return cost_of_told_key(lex, kinds_behind(costs, begun), object, frame);
     int32_t best = kUnreachable;
     if (lexer_.in_escape(lex)) {
         for (const auto& [then, taken, content] : lexer_.endings(lex)) {
-            const int32_t rest = cost_of_key_behind(then, object, begun + content, frame);
+            const int32_t rest = cost_of_key(then, object, begun + content, frame);
             best = std::min(best, add_cost(rest, taken));
         }
         return best;
     }
-    KeyCosts& costs = key_costs(object, frame);
-    const bool told = is_listed || costs.by_base;
-    if (told) {
-        const auto known = costs.known.find(base);
-        if (known != costs.known.end()) return known->second;
+    best = cost_of_names(key, costs);
+    if (key.extra != text::kDeadText) {
+        best = std::min(best, cost_of_extra_key(begun, plan, object, frame));
     }
+    return add_cost(best, bytes_behind_key());
+}
+
+// Where the kinds of extra keys stand behind a text.
+BaseId JsonMachine::kinds_behind(const KeyCosts& costs, std::string_view text) {
+    return costs.by_base ? kDeadLex : kinds_behind(costs.kinds, text);
+}
+
+BaseId JsonMachine::kinds_behind(BaseId kinds, std::string_view text) {
+    for (const char c : text) {
+        if (kinds == kDeadLex) break;
+        kinds = lexer_.next_content(kinds, static_cast<uint8_t>(c));
+    }
+    return kinds;
+}
+
+int32_t JsonMachine::cost_of_told_key(LexId lex, BaseId kinds, int32_t object, int32_t frame) {
+    int32_t best = kUnreachable;
+    if (lexer_.in_escape(lex)) {
+        for (const auto& [then, taken, content] : lexer_.endings(lex)) {
+            const BaseId after = kinds_behind(kinds, content);
+            best = std::min(best, add_cost(cost_of_told_key(then, after, object, frame), taken));
+        }
+        return best;
+    }
+    const BaseId base = lexer_.base(lex);
+    KeyCosts& costs = key_costs(object, frame);
+    const uint64_t place = static_cast<uint64_t>(base) << 32 | static_cast<uint32_t>(kinds);
+    if (const auto known = costs.known.find(place); known != costs.known.end()) {
+        return known->second;
+    }
+    const Lexer::Key key = lexer_.key(base);
+    best = cost_of_names(key, costs);
+    if (key.low < key.high && key.extra != text::kDeadText) {
+        const KeyPlan& plan = lexer_.plan(objects_.with_keys(object).plan);
+        const std::string begun = plan.names[key.low].substr(0, key.depth);
+        best = std::min(best, cost_of_extra_key(begun, plan, object, frame));
+    } else if (key.extra != text::kDeadText && costs.by_base && !costs.behind.empty()) {
+        best = add_cost(languages_->distance(key.extra), costs.behind[0]);
+    } else if (key.extra != text::kDeadText && kinds != kDeadLex) {
+        for (const auto& [kind, state] : lexer_.lanes(kinds)) {
+            best = std::min(best, add_cost(languages_->distance(state), costs.behind[kind]));
+        }
+    }
+    best = add_cost(best, bytes_behind_key());
+    costs.known.emplace(place, best);
+    memory_ += 48;
+    return best;
+}
+
+int32_t JsonMachine::cost_of_names(const Lexer::Key& key, const KeyCosts& costs) const {
+    int32_t best = kUnreachable;
     for (int32_t i = key.low; i < key.high; ++i) {
         const auto& [behind, spelled] = costs.names[i];
         best = std::min(best, add_cost((*spelled)[key.depth], behind));
-    }
-    if (key.extra != text::kDeadText) {
-        best = std::min(best, told && !is_listed
-                                  ? add_cost(languages_->distance(key.extra), costs.extra)
-                                  : cost_of_extra_key(begun, plan, object, frame));
-    }
-    // A quote and a colon, with its space.
-    best = add_cost(best, style_.whitespace == Style::Whitespace::kSingle ? 3 : 2);
-    if (told) {
-        costs.known.emplace(base, best);
-        memory_ += 48;
     }
     return best;
 }

@@ -14,11 +14,14 @@ struct JsonMachine::KeyCosts {
         const std::vector<int32_t>* spelled;  // per byte: tokens to the end of the name
     };
     std::vector<Name> names{};  // of the plan
-    // Whether the base of a key alone says what it costs. Of those that may still be one of the
-    // names it always does.
+    // Of keys that are none of the names: whether the states of their kinds say what they cost, and
+    // no used key is in the way.
+    bool is_told = false;
+    // All kinds cost the same: then the base of the key says it.
     bool by_base = false;
-    int32_t extra = kUnreachable;  // by_base: what every other key costs from behind its colon
-    std::unordered_map<BaseId, int32_t> known{};
+    BaseId kinds = kDeadLex;        // at the beginning of a key, with a lane per kind
+    std::vector<int32_t> behind{};  // per kind: from behind the colon
+    std::unordered_map<uint64_t, int32_t> known{};
 };
 
 }  // namespace sglite::json

@@ -120,8 +120,15 @@ class JsonMachine final : public Machine {
     int32_t cost_of_text(const Position& at);
     struct KeyCosts;
     KeyCosts& key_costs(int32_t object, int32_t frame);
-    int32_t cost_of_key(LexId lex, int32_t object, int32_t text, int32_t frame);
-    int32_t cost_of_key_behind(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    int32_t cost_of_key(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    int32_t cost_of_told_key(LexId lex, BaseId kinds, int32_t object, int32_t frame);
+    int32_t cost_of_names(const Lexer::Key& key, const KeyCosts& costs) const;
+    BaseId kinds_behind(const KeyCosts& costs, std::string_view text);
+    BaseId kinds_behind(BaseId kinds, std::string_view text);
+    // A quote and a colon, with its space.
+    int32_t bytes_behind_key() const {
+        return style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
+    }
     int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
                               int32_t frame);
     text::TextState state_behind(text::LangId language, std::string_view text);

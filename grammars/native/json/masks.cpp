@@ -68,8 +68,8 @@ void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
     const auto cost_behind = [&](const Text& text) {
         if (text.lex == kQuoted) return cost(text.closed);
         if (is_key) {
-            return cost_of_key_behind(text.lex, at.at[kObject],
-                                      begun + content.substr(0, text.content), at.at[kFrame]);
+            return cost_of_key(text.lex, at.at[kObject], begun + content.substr(0, text.content),
+                               at.at[kFrame]);
         }
         const auto [known, fresh] = costs.try_emplace(text.lex);
         if (fresh) {
