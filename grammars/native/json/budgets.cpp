@@ -198,7 +198,7 @@ JsonMachine::Span JsonMachine::costs_of_keys_inside(const Position& at) {
         span.least = std::min(span.least, behind);
         span.most = std::max(span.most, add_cost(spelled->front(), behind));
     }
-    const int32_t bytes = bytes_behind_key();
+    const int32_t bytes = prices_->end_of_key;
     return {add_cost(span.least, bytes), add_cost(std::min(span.most, always), bytes)};
 }
 

@@ -27,13 +27,12 @@ struct LitsHash {
 // Goals are found with all shapes that the formulas allow; `cost` falls from kUnreachable to the
 // least fixpoint; then what cannot be met is taken out of the shapes, and they do not change again.
 struct Goals::Inside final : public Shapes::Source, public Costs {
-    Inside(Value schema, text::Languages& languages, const Style& style);
+    Inside(Value schema, text::Languages& languages, Spelling& spelling, const Style& style);
 
     // Shapes::Source
     GoalId goal_of(std::vector<Lit> lits) override;
     // Costs
     int32_t goal(GoalId id) override;
-    int32_t key(std::string_view key) override;
     GoalId both(GoalId a, GoalId b) override;
     int64_t supply(GoalId id) override;
 
@@ -49,6 +48,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
 
     const Value schema;
     text::Languages& languages;
+    Spelling& spelling;
     const Style style;
     Document document;
     Formulas formulas;
@@ -101,6 +101,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::unordered_map<std::vector<Lit>, GoalId, LitsHash> ids_;
     std::vector<GoalId> by_lit_;  // of goals with a single literal; kUnknown
     static constexpr GoalId kUnknown = -2;
+    const std::array<int32_t, 3> literals_;  // what they cost
     size_t discovered_ = 0;  // goals whose shapes are known
     size_t finished_ = 0;    // goals that do not change any more
     GoalId evaluated_ = kNever;

@@ -19,7 +19,7 @@ JsonMachine::KeyCosts& JsonMachine::key_costs(int32_t object, int32_t frame) {
     const KeyPlan& plan = lexer_.plan(state.plan);
     const std::vector<int32_t>& below = known(frame).below;
     for (const std::string& name : plan.names) {
-        costs->names.push_back({kUnreachable, &spelled(name)});
+        costs->names.push_back({kUnreachable, &spelling_.rests(name)});
     }
     for (const auto& [name, lane, behind] : objects_.prices_of_names(object)) {
         int32_t& least = costs->names[name].behind;
@@ -64,7 +64,7 @@ int32_t JsonMachine::cost_of_key(LexId lex, int32_t object, const std::string& t
     if (key.extra != text::kDeadText) {
         best = std::min(best, cost_of_extra_key(begun, plan, object, frame));
     }
-    return add_cost(best, bytes_behind_key());
+    return add_cost(best, prices_->end_of_key);
 }
 
 // Where the kinds of extra keys stand behind a text.
@@ -108,7 +108,7 @@ int32_t JsonMachine::cost_of_told_key(LexId lex, BaseId kinds, int32_t object, i
             best = std::min(best, add_cost(languages_->distance(state), costs.behind[kind]));
         }
     }
-    best = add_cost(best, bytes_behind_key());
+    best = add_cost(best, prices_->end_of_key);
     costs.known.emplace(place, best);
     memory_ += 48;
     return best;

@@ -19,11 +19,9 @@
 #include "goals.h"
 #include "lexer.h"
 #include "pools.h"
+#include "spelling.h"
 
 namespace sglite::json {
-
-// How a text is written within a string, canonically.
-std::string written(std::string_view text);
 
 class JsonMachine final : public Machine {
   public:
@@ -125,24 +123,18 @@ class JsonMachine final : public Machine {
     int32_t cost_of_names(const Lexer::Key& key, const KeyCosts& costs) const;
     BaseId kinds_behind(const KeyCosts& costs, std::string_view text);
     BaseId kinds_behind(BaseId kinds, std::string_view text);
-    // A quote and a colon, with its space.
-    int32_t bytes_behind_key() const {
-        return style_.whitespace == Style::Whitespace::kSingle ? 3 : 2;
-    }
     int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
                               int32_t frame);
     text::TextState state_behind(text::LangId language, std::string_view text);
     int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
                              int32_t object, int32_t frame);
-    template <typename State>
-    int32_t cost_of_closing(const State& state, int32_t frame);
+    template <typename Item>
+    int32_t cost_of_closing(const std::vector<Item>& items, int32_t frame, int32_t place);
     struct Span {
         int32_t least, most;
     };
     Span costs_inside(const Position& at);
     Span costs_of_keys_inside(const Position& at);
-    const std::vector<int32_t>& spelled(const std::string& text);
-    int32_t spell(const std::string& text) { return spelled(text).front(); }
 
     // Masks
     void walk_text(const Position& at, Mask& mask, int32_t budget);
@@ -161,9 +153,10 @@ class JsonMachine final : public Machine {
     const Style style_;
     const std::bitset<256> barred_;  // bytes that the vocabulary cannot write
     std::unique_ptr<text::Languages> languages_;
+    Spelling spelling_;
     Goals goals_;
     Lexer lexer_;
-    std::unique_ptr<Prices> prices_;
+    std::unique_ptr<Costs> prices_;
     Objects objects_;
     Arrays arrays_;
     Chains keys_, raw_;
@@ -172,7 +165,6 @@ class JsonMachine final : public Machine {
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
-    std::unordered_map<std::string, std::vector<int32_t>> spelled_;
     std::unordered_map<uint64_t, std::unique_ptr<KeyCosts>> key_costs_;
     size_t memory_ = 0;
 };
