@@ -102,8 +102,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::vector<GoalId> by_lit_;  // of goals with a single literal; kUnknown
     static constexpr GoalId kUnknown = -2;
     const std::array<int32_t, 3> literals_;  // what they cost
-    size_t discovered_ = 0;  // goals whose shapes are known
-    size_t finished_ = 0;    // goals that do not change any more
+    size_t discovered_ = 0;                  // goals whose shapes are known
+    size_t finished_ = 0;                    // goals that do not change any more
     GoalId evaluated_ = kNever;
     std::vector<std::vector<GoalId>> users_;  // per goal, whose costs depend on it
     std::vector<GoalId> queue_;

@@ -37,9 +37,9 @@ JsonMachine::KeyCosts& JsonMachine::key_costs(int32_t object, int32_t frame) {
     if (const LexId lex = lexer_.begin_string(kinds); lex != kDeadLex) {
         costs->kinds = lexer_.base(lex);
     }
-    costs->by_base = costs->is_told && std::ranges::adjacent_find(
-                                           costs->behind, std::ranges::not_equal_to()) ==
-                                           costs->behind.end();
+    costs->by_base =
+        costs->is_told && std::ranges::adjacent_find(costs->behind, std::ranges::not_equal_to()) ==
+                              costs->behind.end();
     memory_ += sizeof(KeyCosts) + 16 * plan.names.size() + 8 * kinds.size() + 120;
     return *costs;
 }

@@ -421,8 +421,7 @@ bool JsonMachine::close_array(Position& at) {
 
 size_t JsonMachine::memory() const {
     return memory_ + languages_->memory() + goals_.memory() + lexer_.memory() + spelling_.memory() +
-           objects_.memory() +
-           arrays_.memory() + 48 * (keys_.size() + raw_.size());
+           objects_.memory() + arrays_.memory() + 48 * (keys_.size() + raw_.size());
 }
 
 }  // namespace sglite::json
