@@ -15,10 +15,12 @@ namespace {
 struct Compiled {
     Compiled(const std::string& schema, bool declared_order, bool any_spelling)
         : languages(text::Languages::Options{}),
-          goals(json::read(schema), languages,
+          spelling(languages, nullptr),
+          goals(json::read(schema), languages, spelling,
                 {declared_order, json::Style::Whitespace::kSingle, any_spelling}) {}
 
     text::Languages languages;
+    json::Spelling spelling;
     json::Goals goals;
 };
 

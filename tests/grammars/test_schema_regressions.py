@@ -268,3 +268,11 @@ def test_bounds_hold_where_keys_are_made_up(schema: Any, begin: str, order: Any)
         while not matcher.is_complete:
             behind = check_position(matcher, rng)
             assert matcher.accept(min(behind, key=lambda i: (behind[i], rng.random())))
+
+
+def test_a_schema_that_asks_for_too_long_a_text_is_not_called_impossible(vocab: Vocabulary) -> None:
+    item = {"type": "string", "minLength": 1000}
+    with pytest.raises(GrammarError, match="no value of fewer than 2"):
+        compile_json_schema({"type": "array", "minItems": 1_000_000, "items": item}, vocab)
+    with pytest.raises(GrammarError, match="nothing can match"):
+        compile_json_schema({"type": "array", "minItems": 2, "maxItems": 1}, vocab)

@@ -44,6 +44,13 @@ struct KeyKind {
     int32_t behind;  // tokens from behind the colon to behind the closing brace
 };
 
+// What one item asks behind a name of the plan.
+struct NamePrice {
+    size_t name;  // its place in the plan
+    int32_t lane;
+    int32_t behind;  // tokens from behind the colon to behind the closing brace
+};
+
 struct ObjectState {
     std::vector<ObjectItem> items;
     std::vector<std::string> extras;  // keys that some item has as extra ones, used or of rivals
@@ -75,6 +82,8 @@ class Objects {
     const ObjectState& with_keys(int32_t id);
     // Of the extra keys, those that ask the same of their values, for some item; they overlap.
     const std::vector<KeyKind>& kinds_of_keys(int32_t id);
+    // Of the names of the plan, per item that takes them; nothing is built for their members.
+    std::vector<NamePrice> prices_of_names(int32_t id);
     // What the member `key` leads to.
     std::vector<Next<ObjectItem>> member(int32_t id, const std::string& key);
     // The same item once the value of the member `key` is known.

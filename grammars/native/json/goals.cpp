@@ -12,9 +12,11 @@ constexpr size_t kMostGoals = 200'000;
 
 }  // namespace
 
-Goals::Inside::Inside(Value whole, text::Languages& pool, const Style& options)
-    : schema(std::move(whole)),
+Goals::Inside::Inside(Value whole, text::Languages& pool, Spelling& tokens, const Style& options)
+    : Costs(tokens, options),
+      schema(std::move(whole)),
       languages(pool),
+      spelling(tokens),
       style(options),
       document(schema),
       texts(document, formulas, languages),
@@ -23,8 +25,8 @@ Goals::Inside::Inside(Value whole, text::Languages& pool, const Style& options)
       disjoint(formulas, truths, texts),
       expander(document, formulas, reader, truths, disjoint, work),
       scalars(document, formulas, reader, truths, expander, texts, languages, style.any_spelling),
-      shapes(document, formulas, truths, texts, languages, *this) {
-    comma = style.whitespace == Style::Whitespace::kSingle ? 2 : 1;
+      shapes(document, formulas, truths, texts, languages, *this),
+      literals_{spelling.of(kLiterals[0]), spelling.of(kLiterals[1]), spelling.of(kLiterals[2])} {
     texts.satisfying = [this](Lit lit) { return scalars.strings({lit}); };
 }
 
@@ -146,12 +148,16 @@ size_t Goals::Inside::memory() const {
 
 // The face
 
-Goals::Goals(Value schema, text::Languages& languages, const Style& style)
-    : inside_(std::make_unique<Inside>(std::move(schema), languages, style)) {
+Goals::Goals(Value schema, text::Languages& languages, Spelling& spelling, const Style& style)
+    : inside_(std::make_unique<Inside>(std::move(schema), languages, spelling, style)) {
     inside_->root = inside_->goal_of({inside_->formulas.schema(inside_->document.root())});
     inside_->settle();
     inside_->root = inside_->alive(inside_->root);
-    if (inside_->root == kNever) inside_->document.refuse("nothing can match", inside_->blame());
+    if (inside_->root == kNever) {
+        inside_->document.refuse(inside_->too_long ? "no value of fewer than 2^29 tokens can match"
+                                                   : "nothing can match",
+                                 inside_->blame());
+    }
     inside_->prepare();
 }
 

@@ -6,6 +6,7 @@
 // `dependent*` and `unevaluated*` are gone here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,9 +14,12 @@
 #include <vector>
 
 #include "../text/languages.h"
+#include "spelling.h"
 #include "value.h"
 
 namespace sglite::json {
+
+constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 using GoalId = int32_t;
 constexpr GoalId kNever = -1;  // no value is asked for: what cannot be met has this number
@@ -89,7 +93,7 @@ class Goals {
     // Reads `schema`, finds every goal that can arise from it, and drops what cannot be met.
     // Throws Refused with the JSON pointer of what is not supported, wrong or past the limits, and
     // with "nothing can match" for a schema that no value satisfies.
-    Goals(Value schema, text::Languages& languages, const Style& style);
+    Goals(Value schema, text::Languages& languages, Spelling& spelling, const Style& style);
     ~Goals();
 
     GoalId root() const;

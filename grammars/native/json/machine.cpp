@@ -4,11 +4,10 @@
 #include <array>
 
 #include "../writable.h"
+#include "key_costs.h"
 
 namespace sglite::json {
 namespace {
-
-constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
@@ -50,23 +49,16 @@ const std::array<std::array<bool, 256>, JsonMachine::kDone + 1> JsonMachine::kFo
     return table;
 }();
 
-// Costs of goals are those of Goals; keys are spelled with the tokens that there are.
+// The costs of goals, as Goals has them.
 class JsonMachine::Prices final : public Costs {
   public:
-    explicit Prices(JsonMachine& machine) : machine_(machine) {
-        comma = machine.style_.whitespace == Style::Whitespace::kSingle ? 2 : 1;
+    explicit Prices(JsonMachine& machine)
+        : Costs(machine.spelling_, machine.style_), machine_(machine) {
         limited = false;
     }
 
     int32_t goal(GoalId id) override {
         return id == kNever ? kUnreachable : machine_.goals_.goal(id).cost;
-    }
-    int32_t key(std::string_view key) override {
-        // A colon with its space, and quotes, beside the text.
-        return machine_.spell(key) + comma + 2;
-    }
-    int32_t extra_key(std::string_view key) override {
-        return static_cast<int32_t>(written(key).size()) + comma + 2;
     }
     GoalId both(GoalId a, GoalId b) override { return machine_.goals_.both(a, b); }
     int64_t supply(GoalId id) override { return machine_.goals_.goal(id).supply; }
@@ -81,7 +73,8 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       style_(style),
       barred_(barred_bytes(*vocabulary_)),
       languages_(std::make_unique<text::Languages>(options_for(*vocabulary_, barred_))),
-      goals_(std::move(schema), *languages_, style),
+      spelling_(*languages_, &vocabulary_->trie()),
+      goals_(std::move(schema), *languages_, spelling_, style),
       lexer_(*languages_, style.any_spelling, barred_.none()),
       steadies_(lexer_, barred_),
       prices_(std::make_unique<Prices>(*this)),
@@ -445,8 +438,9 @@ bool JsonMachine::close_array(Position& at) {
 }
 
 size_t JsonMachine::memory() const {
-    return memory_ + languages_->memory() + goals_.memory() + lexer_.memory() + objects_.memory() +
-           arrays_.memory() + distinct_.memory() + 48 * (keys_.size() + raw_.size());
+    return memory_ + languages_->memory() + goals_.memory() + lexer_.memory() + spelling_.memory() +
+           objects_.memory() + arrays_.memory() + distinct_.memory() +
+           48 * (keys_.size() + raw_.size());
 }
 
 }  // namespace sglite::json

@@ -19,12 +19,10 @@
 #include "goals.h"
 #include "lexer.h"
 #include "pools.h"
+#include "spelling.h"
 #include "steady.h"
 
 namespace sglite::json {
-
-// How a text is written within a string, canonically.
-std::string written(std::string_view text);
 
 class JsonMachine final : public Machine {
   public:
@@ -122,24 +120,33 @@ class JsonMachine final : public Machine {
     int32_t cost_of_value(int32_t frame);
     int32_t cost_of_literal(const Position& at);
     int32_t cost_of_text(const Position& at);
+    struct KeyCosts;
+    KeyCosts& key_costs(int32_t object, int32_t frame);
     int32_t cost_of_key(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    int32_t cost_of_told_key(LexId lex, BaseId kinds, int32_t object, int32_t frame);
+    Lexer::Key key_of(BaseId base, int32_t object);
+    int32_t cost_of_names(const Lexer::Key& key, const KeyCosts& costs) const;
+    BaseId kinds_behind(const KeyCosts& costs, std::string_view text);
+    BaseId kinds_behind(BaseId kinds, std::string_view text);
     int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
                               int32_t frame);
     text::TextState state_behind(text::LangId language, std::string_view text);
     int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
                              int32_t object, int32_t frame);
-    template <typename State>
-    int32_t cost_of_closing(const State& state, int32_t frame);
+    template <typename Item>
+    int32_t cost_of_closing(const std::vector<Item>& items, int32_t frame, int32_t place);
     struct Span {
         int32_t least, most;
     };
     Span costs_inside(const Position& at);
-    int32_t spell(std::string_view text);
+    Span costs_of_keys_inside(const Position& at);
 
     // Masks
     bool fill_steady(const Position& at, Mask& mask);
     void walk_signs(const Position& at, const Trie& trie, Mask& mask);
     void walk_text(const Position& at, Mask& mask, int32_t budget);
+    void price_inside(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
+    void price_unfinished(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
@@ -153,10 +160,11 @@ class JsonMachine final : public Machine {
     const Style style_;
     const std::bitset<256> barred_;  // bytes that the vocabulary cannot write
     std::unique_ptr<text::Languages> languages_;
+    Spelling spelling_;
     Goals goals_;
     Lexer lexer_;
     Steadies steadies_;
-    std::unique_ptr<Prices> prices_;
+    std::unique_ptr<Costs> prices_;
     Objects objects_;
     Arrays arrays_;
     Distinct distinct_;
@@ -166,7 +174,7 @@ class JsonMachine final : public Machine {
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
-    std::unordered_map<std::string, int32_t> spelled_;
+    std::unordered_map<uint64_t, std::unique_ptr<KeyCosts>> key_costs_;
     size_t memory_ = 0;
 };
 

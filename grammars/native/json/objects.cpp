@@ -278,6 +278,16 @@ void Objects::add_kind(const ObjectItem& item, const ObjectShape::Extra& extra, 
     if (goal == kNever) return;
     const LangId keys = all.size() == 1 ? all[0] : languages_.both(std::move(all));
     if (keys == text::kNoText) return;
+    if (const Room room(item); room.plain) {
+        if (declared_ && room.missing > 0) return;
+        const ObjectShape& shape = *item.shape;
+        if (shape.high >= 0 && item.at.members + room.missing + 1 > shape.high) return;
+        const text::TextState start = languages_.start(keys);
+        if (start != text::kDeadText && languages_.reach(start).free == INT32_MAX) {
+            kinds.push_back({keys, item.lane, add_cost(costs_.goal(goal), item.close)});
+            return;
+        }
+    }
     for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
         if (std::ranges::binary_search(item.at.extras, key)) continue;
         ObjectProgress after = after_extra(item, key);
@@ -289,6 +299,35 @@ void Objects::add_kind(const ObjectItem& item, const ObjectShape::Extra& extra, 
         }
         return;
     }
+}
+
+std::vector<NamePrice> Objects::prices_of_names(int32_t id) {
+    std::vector<NamePrice> prices;
+    const std::vector<std::string>& names = lexer_.plan(with_keys(id).plan).names;
+    for (const ObjectItem& item : states_[id].items) {
+        const ObjectShape& shape = *item.shape;
+        const bool plain = Room(item).plain && item.rivals.empty();
+        for (size_t i = 0; i < shape.names.size(); ++i) {
+            if (!takes_name(item, i)) continue;
+            const std::string& name = shape.names[i];
+            const GoalId value = shape.values[i];
+            int32_t behind = kUnreachable;
+            if (plain) {
+                // The bound of a required member is part of that of the object.
+                behind = shape.required[i] ? item.close - costs_.key(name) - costs_.comma
+                                           : add_cost(costs_.goal(value), item.close);
+            } else {
+                std::vector<Next<ObjectItem>> found;
+                take(item, name, value, after_name(item, i), {}, found);
+                for (const auto& [goal, next] : found) {
+                    behind = std::min(behind, add_cost(costs_.goal(goal), next.close));
+                }
+            }
+            const auto place = std::ranges::lower_bound(names, name) - names.begin();
+            prices.push_back({static_cast<size_t>(place), item.lane, behind});
+        }
+    }
+    return prices;
 }
 
 // Members

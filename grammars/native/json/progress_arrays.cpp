@@ -17,14 +17,16 @@ int32_t cost_without_contains(const ArrayShape& shape, int64_t items, Costs& cos
     int64_t cost = 1;
     const auto leading = static_cast<int64_t>(shape.first.size());
     for (int64_t i = items; i < std::min(shape.low, leading); ++i) {
-        if (shape.first[i] == kNever) return kUnreachable;
-        cost += costs.goal(shape.first[i]) + costs.comma;
+        const int32_t item = costs.goal(shape.first[i]);
+        if (item >= kUnreachable) return kUnreachable;
+        cost += item + costs.comma;
     }
     if (const int64_t more = shape.low - std::max(items, leading); more > 0) {
-        if (shape.rest == kNever) return kUnreachable;
-        cost += more * (static_cast<int64_t>(costs.goal(shape.rest)) + costs.comma);
+        const int32_t item = costs.goal(shape.rest);
+        if (item >= kUnreachable) return kUnreachable;
+        cost += more * (static_cast<int64_t>(item) + costs.comma);
     }
-    return static_cast<int32_t>(std::min<int64_t>(cost, kUnreachable));
+    return cost < kUnreachable ? static_cast<int32_t>(cost) : costs.unpayable();
 }
 
 // Adds items one by one, with the cheapest way to every set of counts.
@@ -91,7 +93,10 @@ class Filling {
             }
             if (!possible) continue;
             const int64_t price = cost + costs_.goal(goal) + costs_.comma;
-            if (price >= kUnreachable) continue;
+            if (price >= kUnreachable) {
+                costs_.unpayable();
+                continue;
+            }
             const auto [place, fresh] = longer.try_emplace(std::move(after), price);
             if (!fresh) place->second = std::min(place->second, price);
         }

@@ -4,16 +4,6 @@
 #include "goals_inside.h"
 
 namespace sglite::json {
-namespace {
-
-// What a character of a string adds to its length in bytes when it is written.
-int32_t written_size(uint8_t byte) {
-    const bool is_short = byte == '"' || byte == '\\' || (byte >= 8 && byte <= 13 && byte != 11);
-    return is_short ? 2 : byte < 0x20 ? 6 : 1;
-}
-
-}  // namespace
-
 void Goals::Inside::settle() {
     evaluated_ = kNever;  // a refusal may have left it
     const size_t first = finished_;
@@ -39,12 +29,6 @@ void Goals::Inside::use(GoalId id) {
     if (evaluated_ == kNever || id == kNever || id < static_cast<GoalId>(finished_)) return;
     std::vector<GoalId>& users = users_[id];
     if (users.empty() || users.back() != evaluated_) users.push_back(evaluated_);
-}
-
-int32_t Goals::Inside::key(std::string_view key) {
-    int32_t cost = 2 + comma;  // quotes, and a colon with its space
-    for (const char c : key) cost += written_size(static_cast<uint8_t>(c));
-    return cost;
 }
 
 void Goals::Inside::solve() {
@@ -87,10 +71,13 @@ void Goals::Inside::evaluate(GoalId id) {
     }
 }
 
-int32_t Goals::Inside::scalar_cost(const Goal& goal) const {
-    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
+int32_t Goals::Inside::scalar_cost(const Goal& goal) {
+    int32_t cost = kUnreachable;
+    if (goal.null) cost = literals_[0];
+    if (goal.falsity) cost = std::min(cost, literals_[1]);
+    if (goal.truth) cost = std::min(cost, literals_[2]);
     if (goal.strings != text::kNoText) {
-        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
+        cost = std::min(cost, 2 + spelling.rest(languages.start(goal.strings)));
     }
     if (goal.numbers != text::kNoText) {
         cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
@@ -99,22 +86,25 @@ int32_t Goals::Inside::scalar_cost(const Goal& goal) const {
 }
 
 int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
-    int64_t cost = 2, members = 0;
+    int64_t close = 1, members = 0;
     work.spend(static_cast<int64_t>(shape.names.size()));
     for (size_t i = 0; i < shape.names.size(); ++i) {
         if (!shape.required[i]) continue;
         ++members;
-        cost += static_cast<int64_t>(goal(shape.values[i])) + key(shape.names[i]) + comma;
-        if (cost >= kUnreachable) return kUnreachable;
+        const int32_t value = goal(shape.values[i]);
+        if (value >= kUnreachable) return kUnreachable;
+        close += static_cast<int64_t>(value) + key(shape.names[i]) + comma;
+        if (close >= kUnreachable) return unpayable();
     }
     if (shape.some.empty() && members >= shape.low) {
         if (shape.high >= 0 && members > shape.high) return kUnreachable;
-        return static_cast<int32_t>(cost);
+        return 1 + from_begin(static_cast<int32_t>(close));
     }
     for (const GoalId value : shape.values) use(value);
     for (const auto& extra : shape.extras) use(extra.value);
     const ObjectShape now = living(shape);
-    return add_cost(1, cost_to_close(now, begin(now), languages, style.declared_order, *this));
+    return add_cost(
+        1, from_begin(cost_to_close(now, begin(now), languages, style.declared_order, *this)));
 }
 
 int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
@@ -124,7 +114,7 @@ int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
     use(shape.rest);
     for (const auto& part : shape.contains) use(part.holds), use(part.fails);
     const ArrayShape now = living(shape);
-    return add_cost(1, cost_to_close(now, begin(now), *this));
+    return add_cost(1, from_begin(cost_to_close(now, begin(now), *this)));
 }
 
 // Without what cannot be met, or not as far as is known yet.

@@ -138,6 +138,10 @@ bool Languages::can_go_on(TextState state) { return state >= 0 && inside_->pool.
 
 int32_t Languages::distance(TextState state) { return inside_->pool.least(state, kWeight); }
 
+std::pair<uint8_t, TextState> Languages::lightest(TextState state) {
+    return inside_->pool.lightest(state);
+}
+
 int32_t Languages::deepest(TextState state) { return inside_->pool.depth(state).deepest; }
 
 Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../refused.h"
@@ -86,6 +87,8 @@ class Languages {
     bool can_go_on(TextState state);
     // The weight of the lightest rest that ends in the language; never kUnreachable.
     int32_t distance(TextState state);
+    // The first step of a lightest rest, where that is not empty.
+    std::pair<uint8_t, TextState> lightest(TextState state);
     // Over all states that can follow, the greatest number of characters that the shortest rest
     // has; kUnreachable where it is not known.
     int32_t deepest(TextState state);

@@ -60,6 +60,8 @@ class Pool {
     bool live(TextState state);
     // The least rest of a live state.
     int32_t least(TextState state, Measure measure);
+    // The first step of the lightest rest, where that is not empty.
+    std::pair<uint8_t, TextState> lightest(TextState state);
     bool can_go_on(TextState state);
     bool accepts(TextState state) const { return states_[state].accepting; }
     const ByteClasses& classes(TextState state) const { return tables_[states_[state].classes]; }
