@@ -63,9 +63,13 @@ def some_array(rng: random.Random, depth: int) -> Few:
     low = rng.randint(0, 2)
     high = rng.randint(low, 2)
     unique = rng.random() < 0.5
-    schema = {"type": "array", "items": inner, "minItems": low, "maxItems": high}
+    schema: dict[str, Any] = {"type": "array", "items": inner, "minItems": low, "maxItems": high}
     schema["uniqueItems"] = unique
-    return schema, arrays(values, low, high, unique)
+    found = arrays(values, low, high, unique)
+    if rng.random() < 0.3:
+        schema["contains"], wanted = few(rng, depth - 1)
+        found = [array for array in found if any(item in distinct(wanted) for item in array)]
+    return schema, found
 
 
 def arrays(values: list[Any], low: int, high: int, unique: bool) -> list[Any]:
@@ -157,14 +161,19 @@ def trial(seed: int, letters: Vocabulary) -> int:
     inner, values = few(rng, 2)
     high = rng.randint(0, 3)
     low = rng.randint(0, high)
+    schema: dict[str, Any] = {"type": "array", "items": inner, "uniqueItems": True}
+    schema |= {"minItems": low, "maxItems": high}
+    found = arrays(values, low, high, True)
+    if rng.random() < 0.3:  # so long arrays may have an item twice, too
+        most = rng.randint(0, 2)
+        schema = {"anyOf": [schema, {"type": "array", "items": inner, "maxItems": most}]}
+        found = distinct(found + arrays(values, 0, most, False))
     declared = rng.random() < 0.5
     ways: list[str] = []
-    for value in arrays(values, low, high, True):
+    for value in found:
         ways += texts(value, declared)
         if len(ways) > _MOST_TEXTS:
             return 0
-    schema = {"type": "array", "items": inner, "uniqueItems": True}
-    schema |= {"minItems": low, "maxItems": high}
     order: Any = "declared" if declared else "any"
     try:
         grammar = compile_json_schema(schema, letters, order, "compact")

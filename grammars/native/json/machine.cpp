@@ -181,9 +181,14 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
     Frame& of = known(id);
     int32_t value = 0;
     if (is_watched(of)) value = distinct_.add(raw_.text(raw, of.mark));
-    if (of.kind == Frame::kItem && arrays_[of.state].unique &&
-        std::ranges::binary_search(arrays_[of.state].used, value)) {
-        return false;  // only of numbers with great exponents this was not known before
+    // Of numbers with great exponents this was not known before.
+    const bool again = of.kind == Frame::kItem && arrays_[of.state].unique &&
+                       std::ranges::binary_search(arrays_[of.state].used, value);
+    const auto is_ruled_out = [&](const ArrayItem& item) { return again && item.shape->unique; };
+    if (again && std::ranges::all_of(lanes, [&](int32_t lane) {
+            return std::ranges::all_of(of.arrays[lane], is_ruled_out);
+        })) {
+        return false;
     }
     std::vector<int32_t> key{id, value};
     key.insert(key.end(), lanes.begin(), lanes.end());
@@ -210,6 +215,7 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
             }
             for (const int32_t lane : lanes) {
                 for (const ArrayItem& item : of.arrays[lane]) {
+                    if (is_ruled_out(item)) continue;
                     items.push_back(arrays_.agreed(item, value, used));
                 }
             }
