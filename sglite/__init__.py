@@ -15,7 +15,8 @@ Patterns    one_of, many, optional, regex, typed, capture: what a hole may write
 Chats       system, user, assistant, tool_result, role, special
 Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
-Results     Result, Usage, Graph, replay; Started; of a stream: Text, Partial, Filled, Failed, End
+Results     Result, Usage, Graph, replay; Started
+Streams     Text, Hidden, Partial, Filled, ToolCalled, ToolReturned, Switched, Failed, End
 Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
             CapacityError, DeadlineError, CancelledError, JournalError, GraphBreak
 
@@ -70,8 +71,12 @@ if TYPE_CHECKING:
     from sglite.running.stream import End as End
     from sglite.running.stream import Failed as Failed
     from sglite.running.stream import Filled as Filled
+    from sglite.running.stream import Hidden as Hidden
     from sglite.running.stream import Partial as Partial
+    from sglite.running.stream import Switched as Switched
     from sglite.running.stream import Text as Text
+    from sglite.running.stream import ToolCalled as ToolCalled
+    from sglite.running.stream import ToolReturned as ToolReturned
     from sglite.runtime.segment import Constraint as Constraint
     from sglite.runtime.segment import Usage as Usage
     from sglite.tools.declared import Tool as Tool
@@ -89,6 +94,7 @@ if not any(map(_is_built, __path__)):
     # package, which has: then that one holds every module.
     __path__ = sorted(extend_path(__path__, __name__), key=_is_built, reverse=True)
 
+_EVENTS = "End Failed Filled Hidden Partial Switched Text ToolCalled ToolReturned"
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.language.composition": "capture many one_of optional regex typed",
@@ -104,7 +110,7 @@ _HOMES = {
     "sglite.running.result": "BatchError Result",
     "sglite.runtime.segment": "Constraint Usage",
     "sglite.language.state": "State",
-    "sglite.running.stream": "End Failed Filled Partial Text",
+    "sglite.running.stream": _EVENTS,
     "sglite.tools.declared": "Tool ToolCall ToolResult tool",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

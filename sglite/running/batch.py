@@ -23,8 +23,10 @@ from sglite.running.result import BatchError, Result
 from sglite.running.workers import workers
 
 if TYPE_CHECKING:
+    from sglite.model import Model
     from sglite.running.journal import Journal
     from sglite.running.launch import Launch
+    from sglite.tools.declared import ToolResult
 
 Row = Mapping[str, Any]
 Errors = Literal["raise", "return"]
@@ -284,6 +286,12 @@ class _Watcher:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def returned(self, result: ToolResult, path: BranchPath) -> None:
+        pass
+
+    def switched(self, run: Run, model: Model, reason: str) -> None:
         pass
 
 

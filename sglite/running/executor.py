@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sglite.errors import CancelledError, DeadlineError, GrammarError, ProgramError
 from sglite.language import ir
@@ -34,6 +34,9 @@ from sglite.runtime.segment import (
     Step,
     TextDelta,
 )
+
+if TYPE_CHECKING:
+    from sglite.running.fallback import Fallback
 
 
 class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its bases)
@@ -66,19 +69,21 @@ class Run:
         "_released",
         "_sequences",
         "_watched",
-        "_watcher",
         "deadline",
         "engine",
         "error",
+        "fallback",
         "finished_at",
         "ids",
         "in_task",
+        "instead_of",
         "options",
         "record",
         "returned",
         "row",
         "seed",
         "started_at",
+        "watcher",
     )
 
     def __init__(
@@ -90,6 +95,7 @@ class Run:
         watcher: Watcher | None = None,
         *,
         in_task: bool = False,
+        started_at: float | None = None,
     ) -> None:
         self.engine = engine
         self.options = options
@@ -100,10 +106,12 @@ class Run:
         self.returned: Any = None
         self.error: ProgramError | None = None
         self.ids: tuple[int, ...] = ()
-        self.started_at = time.monotonic()
+        self.started_at = time.monotonic() if started_at is None else started_at
         self.finished_at = 0.0
+        self.fallback: Fallback | None = None
+        self.instead_of: dict[str, Any] | None = None
         self.deadline: clock.Alarm | None = None
-        self._watcher: Watcher = watcher or NOBODY
+        self.watcher: Watcher = watcher or NOBODY
         self._watched = watcher is not None
         self._lock = Lock()
         self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
@@ -129,17 +137,21 @@ class Run:
         """A new empty sequence, closed at the end of the run."""
         self.check()
         priority = self.options.priority or 0
-        if self.deadline is None:
-            sequence = self.engine.open(priority=priority)
-        else:
-            sequence = self.engine.open(priority=priority, deadline=self.deadline.at)
+        deadline = None if self.deadline is None else self.deadline.at
+        try:
+            sequence = self.engine.open(priority=priority, deadline=deadline)
+        except Exception as error:
+            self.cannot(error)
         self._own((sequence,))
         return sequence
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
         """`n` sequences that continue from this one, closed at the end of the run."""
         self.check()
-        sequences = self.engine.fork(sequence, n)
+        try:
+            sequences = self.engine.fork(sequence, n)
+        except Exception as error:
+            self.cannot(error)
         self._own(sequences)
         return sequences
 
@@ -172,7 +184,7 @@ class Run:
             if isinstance(error, StepRefused):
                 failure = self._step_error("was refused", error.step, error.error, steps, slots)
                 raise failure from error.error
-            raise
+            self.cannot(error)
 
     def wait(self, slot: Slot) -> None:
         """Return when the slot has its result. Raises the run's error if that comes first."""
@@ -182,22 +194,22 @@ class Run:
                 f"await s.read({slot.name!r}), or await s.wait() for all that was recorded before"
             )
         if slot.result is None and self.error is None:
-            self._watcher.blocked()
+            self.watcher.blocked()
             try:
                 self._sleep(slot)
             finally:
-                self._watcher.resumed()
+                self.watcher.resumed()
         if slot.result is None and self.error is not None:
             raise self.error
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """The body does something of its own that takes time, such as running a tool."""
-        self._watcher.blocked()
+        self.watcher.blocked()
         try:
             yield
         finally:
-            self._watcher.resumed()
+            self.watcher.resumed()
 
     async def wait_in_task(self, slot: Slot) -> None:
         """`wait` of a coroutine. Cancelling the task cancels the run."""
@@ -216,6 +228,12 @@ class Run:
         if self._body_over:
             raise ProgramError("the program has ended; its states take nothing more")
 
+    def cannot(self, error: Exception) -> NoReturn:
+        """Raise what the engine or the model has raised; another one may be able to do it."""
+        if self.fallback is not None:
+            self.fallback.note(error)
+        raise error
+
     def release(self, sequence: SequenceId) -> None:
         """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
@@ -231,7 +249,7 @@ class Run:
         with self._lock:
             self.returned = returned
             self._body_over = True
-        self._settle()
+        self._settle(in_body=True)
 
     def fail(self, error: ProgramError, *, body_over: bool = True) -> None:
         """End with this error, unless another one came first."""
@@ -245,7 +263,9 @@ class Run:
             self._wake_all()
             if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
                 self._end_early()
-        self._settle()
+        if self.fallback is not None and isinstance(error, RunCancelled | RunOverdue):
+            self.fallback.stop(error)
+        self._settle(in_body=body_over)
 
     def cancel(self, reason: str = "the run was cancelled") -> None:
         """End as soon as the body comes to its next step. Of a run that has ended: nothing."""
@@ -256,6 +276,12 @@ class Run:
         self._end_early = call
         if isinstance(self.error, RunCancelled | RunOverdue):
             call()
+
+    @property
+    def last(self) -> Run:
+        """The run with the result: this one, or the one that went on in its place."""
+        successor = self.fallback.successor if self.fallback is not None else None
+        return self if successor is None else successor.last
 
     @property
     def finished(self) -> bool:
@@ -342,7 +368,7 @@ class Run:
         kind = type(event)
         if kind is TextDelta:
             if self._watched and (slot := slots[event.step]) is not None:  # type: ignore[union-attr]
-                self._watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
+                self.watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
         elif isinstance(event, HoleDone):
             slot = slots[event.step]
             if slot is not None:
@@ -350,7 +376,7 @@ class Run:
                 if self._asleep:
                     self._wake(slot)
                 if self._watched:
-                    self._watcher.filled(slot, path)
+                    self.watcher.filled(slot, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -387,6 +413,8 @@ class Run:
         """The error of one step: about its hole, its special token, or the hole that follows."""
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return self._late()
+        if self.fallback is not None:
+            self.fallback.note(error, refused=verb == "was refused")
         said = _say(error)
         slot = next((slot for slot in slots[index:] if slot is not None), None)
         if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
@@ -455,7 +483,8 @@ class Run:
         for sequence in sequences:
             self.engine.close(sequence)
 
-    def _settle(self) -> None:
+    def _settle(self, *, in_body: bool = False) -> None:
+        """End, if all is over. `in_body`: on the thread of the body, which has just ended."""
         with self._lock:
             over = self._body_over and (self.error is not None or self._outstanding == 0)
             if not over or self._ending:
@@ -465,16 +494,21 @@ class Run:
         try:
             if self.deadline is not None:
                 self.deadline.stop()
-            if self._parent is not None:
-                self._parent._release(self)
             self._give_back()
         finally:  # whoever waits must not hang, whatever the engine does
-            self._finished = True
-            if self._asleep:
-                self._wake_all()
-                self._wake(None)
-            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
-            watcher.finished(self)
+            if self.fallback is None or not self.fallback.goes_on(self, in_body):
+                self.finish()
+
+    def finish(self) -> None:
+        """Tell whoever waits for the end of the run."""
+        if self._parent is not None:
+            self._parent._release(self)
+        self._finished = True
+        if self._asleep:
+            self._wake_all()
+            self._wake(None)
+        watcher, self.watcher = self.watcher, NOBODY  # which knows all rows of a batch
+        watcher.finished(self)
 
     def _release(self, child: Run) -> None:
         with self._lock:

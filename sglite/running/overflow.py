@@ -179,9 +179,11 @@ def _length(state: State) -> int:
     """Ids of the state with all text that is pending. Waits for the holes before."""
     engine = state._run.engine
     if "tokens" not in engine.capabilities:
-        raise ModelError(
-            f"the tokens of {engine.name} are not known, so what its context holds cannot be "
-            "counted; leave turns out in the program itself"
+        state._run.cannot(
+            ModelError(
+                f"the tokens of {engine.name} are not known, so what its context holds cannot be "
+                "counted; leave turns out in the program itself"
+            )
         )
     state._flush()
     for part in state._record.all_parts():
@@ -214,9 +216,9 @@ def _measure(run: Run, sequence: SequenceId | None, pieces: tuple[Piece, ...]) -
         error = refused.error
     finally:
         engine.close(probe)
-    if isinstance(error, CapacityError):
-        return engine.capacity + 1
-    raise error
+    if not isinstance(error, CapacityError):
+        run.cannot(error)
+    return engine.capacity + 1
 
 
 def _bound(state: State) -> int:
