@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 
 from sglite.grammars import _native
