@@ -16,8 +16,8 @@ Chats       system, user, assistant, tool_result, role, special
 Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
 Documents   windows, Window: a long text in parts that fit
-Results     Result, Usage, Attempt, Graph, replay; Started; of a stream: Text, Partial, Retried,
-            Filled, Failed, End
+Results     Result, Usage, Attempt, Graph, replay; Started
+Streams     Text, Hidden, Partial, Retried, Filled, ToolCalled, ToolReturned, Switched, Failed, End
 Errors      SgliteError and its kinds: ProgramError (BatchError, RetryError), GrammarError,
             ModelError, CapacityError, DeadlineError, CancelledError, JournalError, GraphBreak
 
@@ -75,9 +75,13 @@ if TYPE_CHECKING:
     from sglite.running.stream import End as End
     from sglite.running.stream import Failed as Failed
     from sglite.running.stream import Filled as Filled
+    from sglite.running.stream import Hidden as Hidden
     from sglite.running.stream import Partial as Partial
     from sglite.running.stream import Retried as Retried
+    from sglite.running.stream import Switched as Switched
     from sglite.running.stream import Text as Text
+    from sglite.running.stream import ToolCalled as ToolCalled
+    from sglite.running.stream import ToolReturned as ToolReturned
     from sglite.runtime.segment import Attempt as Attempt
     from sglite.runtime.segment import Constraint as Constraint
     from sglite.runtime.segment import Usage as Usage
@@ -96,9 +100,11 @@ if not any(map(_is_built, __path__)):
     # package, which has: then that one holds every module.
     __path__ = sorted(extend_path(__path__, __name__), key=_is_built, reverse=True)
 
+_EVENTS = "End Failed Filled Hidden Partial Retried Switched Text ToolCalled ToolReturned"
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.language.composition": "capture many one_of optional regex typed",
+    "sglite.documents": "Window windows",
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
     "sglite.graphs.graph": "Graph",
     "sglite.running.attempts": "RetryError",
@@ -112,9 +118,8 @@ _HOMES = {
     "sglite.running.result": "BatchError Result",
     "sglite.runtime.segment": "Attempt Constraint Usage",
     "sglite.language.state": "State",
-    "sglite.running.stream": "End Failed Filled Partial Retried Text",
+    "sglite.running.stream": _EVENTS,
     "sglite.tools.declared": "Tool ToolCall ToolResult tool",
-    "sglite.documents": "Window windows",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME_OF)

@@ -28,7 +28,7 @@ from sglite.running.record import Slot, SpecialText, TemplateText, add_parts
 from sglite.runtime.segment import Attempt, Gen, Hole, HoleResult, Piece, Usage
 
 if TYPE_CHECKING:
-    from sglite.language.state import State
+    from sglite.language.recorder import Recorder
 
 REFUSED = "This was not accepted:"
 CORRECTED = "Write it again, corrected."
@@ -96,7 +96,7 @@ class RetriedGen(Gen):
         return replace(self, key=key, hidden=False)
 
 
-def retried(state: State, slot: Slot, hole: Hole, retries: int) -> RetriedGen:
+def retried(state: Recorder, slot: Slot, hole: Hole, retries: int) -> RetriedGen:
     """The step of a hole that is recorded next, with all that its attempts need."""
     said = {each.name: getattr(hole, each.name) for each in fields(Gen)}
     trial = Trial(slot, retries, _feedback(state), copy_context())
@@ -153,7 +153,7 @@ def gave_up(slot: Slot, refusal: ProgramError, result: HoleResult, why: str) -> 
 # ---- what the model is told
 
 
-def _feedback(state: State) -> Feedback:
+def _feedback(state: Recorder) -> Feedback:
     record = state._record
     parts = record.all_parts()
     turn = record.turns[-1] if state._turn_is_open() else None
@@ -172,7 +172,7 @@ def _in_lines(line: Sequence[str | Slot]) -> Feedback:
     return feedback
 
 
-def _in_turns(state: State, roles: list[str], begun: Sequence[str | Slot]) -> Feedback:
+def _in_turns(state: Recorder, roles: list[str], begun: Sequence[str | Slot]) -> Feedback:
     get_template, tools = state._template, state._tools
 
     def feedback(number: int, errors: tuple[str, ...]) -> tuple[Piece, ...]:

@@ -25,10 +25,10 @@ from sglite.runtime.segment import Hole, Segment
 
 if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
-    from sglite.language.state import State
+    from sglite.language.recorder import Recorder
 
 
-def with_retries(state: State, slot: Slot, hole: Hole) -> RetriedGen:
+def with_retries(state: Recorder, slot: Slot, hole: Hole) -> RetriedGen:
     """The step of a hole with retries, whose run can carry it on from here on."""
     assert isinstance(slot.node, ir.Gen)
     run = state._run

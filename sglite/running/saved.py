@@ -44,6 +44,8 @@ def dumped(result: Result) -> dict[str, Any]:
         "started_at": timing.started_at,
         "finished_at": timing.finished_at,
     }
+    if "fallback_from" in result.model:
+        line["model"] = result.model
     if result.error is None:
         line["returned"] = _plain(result.returned)
     else:
@@ -58,7 +60,7 @@ def dumped(result: Result) -> dict[str, Any]:
 
 
 def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> Result:
-    """The result that was dumped, of a run with these options on this model."""
+    """The result that was dumped, of a run with these options on this model or its fallback."""
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
@@ -79,7 +81,7 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
             record,
             line.get("returned"),
             options,
-            model,
+            line.get("model", model),
             _error(line["error"]) if "error" in line else None,
             tuple(line["ids"]),
             line["seed"],

@@ -267,6 +267,6 @@ def test_arguments_of_the_user_are_not_swallowed(scripted: MakeScripted) -> None
 
 
 def test_no_model_in_use_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sglite.model._fallback", None)
+    monkeypatch.setattr("sglite.model._latest", None)
     with pytest.raises(sgl.ModelError, match=r"sgl\.use"):
         sgl.function(lambda s: None).run()

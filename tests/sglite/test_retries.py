@@ -250,16 +250,14 @@ def test_a_static_program_holds_no_thread(scripted: MakeScripted) -> None:
 def test_streams_say_that_the_text_so_far_is_void(scripted: MakeScripted) -> None:
     scripted({"visit": [visit(1), visit(2)]})
     events = [event for event in lines.stream() if getattr(event, "name", "") == "visit"]
-    assert events == [
+    assert [event for event in events if not isinstance(event, sgl.Partial)] == [
         sgl.Text("visit", ONE),
-        sgl.Partial("visit", Visit.model_construct(nights=1)),
         sgl.Retried("visit", ("nights: 1 is odd",)),
         sgl.Text("visit", TWO),
-        sgl.Partial("visit", Visit(nights=2)),
         sgl.Filled("visit", Visit(nights=2)),
-    ] or [type(event).__name__ for event in events] == [
-        "Text", "Retried", "Text", "Filled"
-    ]  # fmt: skip
+    ]
+    partial = [event.value.nights for event in events if isinstance(event, sgl.Partial)]
+    assert partial == [1, 2]
     scripted({"visit": visit(1)})
     last = list(lines.stream(errors="return"))[-2:]
     assert isinstance(last[0], sgl.Failed)
