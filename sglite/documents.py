@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from sglite.language.ir import check_text
@@ -45,9 +46,10 @@ def windows(doc: str, *, tokens: int, overlap: int = 0, model: Model | None = No
     """`doc` in windows of at most `tokens` tokens of the model (the one in use), in order.
 
     Each begins at most `overlap` tokens before the end of the one before, where a sentence or a
-    word begins if there is one, and none begins or ends inside of a character that is written with
-    several code points. Every character is in a window. The tokens of a remote model are not known:
-    there each byte of UTF-8 counts as one, so that no window has more tokens than asked for.
+    word begins (in text without spaces, a character), and none begins or ends inside of a character
+    that is written with several code points. Every character is in a window. The tokens of a remote
+    model are not known: there each byte of UTF-8 counts as one, so that no window has more tokens
+    than asked for.
 
     Raises TypeError and ValueError for arguments out of range, ValueError for a character that is
     longer than `tokens`.
@@ -86,41 +88,46 @@ class _Cutter:
     def windows(self) -> Iterator[Window]:
         start = end = index = 0
         while end < len(self._doc):
-            cut = self._end(start, end)
-            if cut is None:  # the overlap leaves no room for anything new
-                start = end
-                cut = self._end(start, end)
-            if cut is None:
+            cut, is_good = self._end(start, end)
+            if not is_good and start < end:
+                # The overlap leaves no room for what comes next, or not for a whole word of it.
+                other, is_good = self._end(end, end)
+                if is_good or cut == end:
+                    start, cut = end, other
+            if cut == end:
                 raise self._too_long(start)
             text = self._doc[start:cut]
             yield Window(text, start, cut, index, self._count(text))
             end, index = cut, index + 1
             start = self._start(start, end)
 
-    def _end(self, start: int, past: int) -> int | None:
-        """Where the window from `start` ends; beyond `past`, None for nowhere."""
+    def _end(self, start: int, past: int) -> tuple[int, bool]:
+        """Where the window from `start` ends, beyond `past` if it can, and whether that is a good
+        place."""
         most = self._farthest(start)
         if most <= past:
-            return None
+            return past, False
         if most == len(self._doc):
-            return most
-        least = max(past, start + int(_FEWEST * (most - start)))
+            return most, self._has_words(start, most)
+        least = max(past, start + ceil(_FEWEST * (most - start)) - 1)
         for places in self._places:
             for cut in _between(places, least, most):
                 if self._whole(cut) and self._count(self._doc[start:cut]) <= self._tokens:
-                    return cut
-        return most
+                    return cut, True
+        return most, False
 
     def _start(self, start: int, end: int) -> int:
         """Where the next window begins within the overlap: at a sentence, a word, a character."""
         if not self._overlap or end == len(self._doc):
             return end
         first = self._earliest(start, end)
-        last = end - int(_FEWEST * (end - first)) - 1
+        last = end - ceil(_FEWEST * (end - first))
         for places in self._places[1:]:
             for place in places[bisect_left(places, first) : bisect_right(places, last)]:
                 if self._whole(place) and self._fits_overlap(place, end):
                     return place
+        if self._has_words(start - 1, end):
+            return end  # a word is too long to stand twice
         return next((place for place in range(first, end) if self._whole(place)), end)
 
     def _farthest(self, start: int) -> int:
@@ -165,6 +172,10 @@ class _Cutter:
 
     def _fits_overlap(self, start: int, end: int) -> bool:
         return self._count(self._doc[start:end]) <= self._overlap
+
+    def _has_words(self, least: int, most: int) -> bool:
+        """Whether a word begins above `least`, up to `most`."""
+        return any(True for _ in _between(self._places[-1], least, most))
 
     def _whole(self, at: int) -> bool:
         return at == len(self._doc) or not _continues(self._doc[at - 1], self._doc[at])
