@@ -163,7 +163,8 @@ class Course:
             line.submit(value, self._passing(line, self._at, is_last=is_last))
         elif is_last:
             self._sink(SegmentDone(ids))
-        self._at += not is_last
+        if not is_last:
+            self._at += 1
         if is_last or self.begin(line):
             line.work_off()
 
