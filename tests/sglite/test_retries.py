@@ -483,6 +483,25 @@ def test_no_room_for_another_attempt(scripted: MakeScripted) -> None:
     assert "1 is odd" in str(failure.value)
 
 
+@pytest.mark.model
+def test_no_room_for_another_attempt_on_a_model(smollm2_path: Path) -> None:
+    def never(value: int) -> int:
+        raise ValueError("no " * 90)
+
+    @sgl.function
+    def program(s: sgl.State, words: int) -> None:
+        s += "word " * words + sgl.gen("x", Annotated[int, AfterValidator(never)], retries=3)
+
+    with sgl.Model(smollm2_path, context=128, kv_memory=1 << 24) as model:
+        for words in (10, 110):  # what was wrong is too long alone, or with what there is
+            with pytest.raises(sgl.RetryError, match="there is no room to try it again") as failure:
+                program.run(words, model=model)
+            assert len(failure.value.attempts) < 4
+        with pytest.raises(sgl.ProgramError, match="tokens") as failed:
+            program.run(200, model=model)
+        assert isinstance(failed.value.__cause__, sgl.CapacityError)
+
+
 def test_compiled_programs_try_again(scripted: MakeScripted) -> None:
     graph = lines.compile()
     again = sgl.Graph.from_json(graph.to_json(), types={"Visit": Visit})
