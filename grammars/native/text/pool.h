@@ -95,6 +95,7 @@ class Pool {
     };
     Depth depth(TextState state);
     TextState clipped(TextState state);
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
 
     // -- questions about all texts (survey.cpp)
     int64_t count(TextState state, int64_t limit);
