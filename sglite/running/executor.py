@@ -446,13 +446,17 @@ class Run:
         self.fail(self._late(), body_over=False)
 
     def _late(self) -> RunOverdue:
-        slots = self.record.slots()
-        late = next((slot for slot in slots if slot.result is None), None)
-        at = f" at {late.node.describe()}" if late is not None else ""
-        return RunOverdue(
-            f"the run was not done after timeout={self.options.timeout} seconds{at}; "
+        node: ir.Node | None
+        node = next((slot.node for slot in self.record.slots() if slot.result is None), None)
+        at = "at"
+        if node is None:  # the body does something of its own
+            at, node = "after", next((step.node for step in reversed(self.record.log.steps)), None)
+        where = f" {at} {node.describe()}" if node is not None else ""
+        said = (
+            f"the run was not done after timeout={self.options.timeout} seconds{where}; "
             "give it more, or bound its holes with max_tokens="
         )
+        return program_error(said, node, RunOverdue)
 
     def _own(self, sequences: Sequence[SequenceId]) -> None:
         with self._lock:
