@@ -332,7 +332,7 @@ class Validator:
         return None if found is None else f"{found.json_path}: {found.message}"
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(1024)
 def validator_of(text: str) -> Validator:
     """The validator of a schema's text, kept."""
     return Validator(text)

@@ -9,8 +9,6 @@
 namespace sglite::json {
 namespace {
 
-constexpr int32_t kUnfinished = 12;  // bytes that a begun character may lack
-
 constexpr int32_t kMostLooks = 4000;  // at single tokens; more are walked
 
 void set_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] |= 1u << (id & 31); }
@@ -121,36 +119,6 @@ void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
             if (budget < kUnreachable) mask.highest = std::max(mask.highest, then);
             return true;
         });
-}
-
-bool JsonMachine::find_within(const Position& at, int32_t budget, Mask& mask) {
-    const int32_t place = place_of(at);
-    if (place != kString && place != kKey) return false;
-    bool none = false, all = false;
-    int32_t most = kUnreachable;
-    if (lexer_.at_border(at.at[kState])) {
-        const Span span = costs_inside(at);
-        most = span.most;
-        none = span.least >= budget;
-        all = span.most < budget;
-    }
-    if ((!none && !all) || !fill_string(at, mask, budget)) {
-        walk_text(at, mask, budget);
-        return true;
-    }
-    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
-    if (none) {
-        for (size_t i = 0; i < mask.bits.size(); ++i) mask.bits[i] &= ~slice.inside[i];
-    }
-    mask.highest = std::max(mask.highest, add_cost(most, kUnfinished));
-    if (none || budget > add_cost(most, kUnfinished)) return true;
-    for (const int32_t id : slice.unfinished) {
-        if (!(mask.bits[id >> 5] >> (id & 31) & 1)) continue;
-        Position to = at;
-        for (const char c : vocabulary_->bytes(id)) step(to, static_cast<uint8_t>(c));
-        if (cost(to) >= budget) mask.bits[id >> 5] &= ~(1u << (id & 31));
-    }
-    return true;
 }
 
 // Inside of free text all that tells masks apart is which tails may follow the closing quote.
@@ -401,7 +369,12 @@ std::vector<int32_t> JsonMachine::tails_behind(const Position& at, BaseId base,
 bool JsonMachine::is_text_free(int32_t id) {
     for (; frames_[id].recording; id = frames_[id].parent) {
         const Frame& of = known(id);
-        if (of.kind != Frame::kItem || !arrays_[of.state].unique) continue;
+        if (!is_watched(of)) continue;
+        if (of.kind == Frame::kMember || !arrays_[of.state].unique) return false;
+        const auto& items = arrays_[of.state].items;
+        if (std::ranges::any_of(items, [](const auto& i) { return !i.rivals.empty(); })) {
+            return false;
+        }
         for (const GoalId goal : of.goals) {
             if (goals_.goal(goal).supply < kPlenty) return false;
         }

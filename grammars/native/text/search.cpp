@@ -143,7 +143,9 @@ void Pool::search(TextState start, Measure measure) {
             return;
         }
         left -= classes(state).count;
-        if (left < 0 || parts_.size() > most_parts || states_.size() > most_made) {
+        spend(classes(state).count);
+        const bool too_many = parts_.size() > most_parts || states_.size() > most_made;
+        if (limited_ && (left < 0 || too_many)) {
             throw Refused("to find whether texts can be finished takes too long");
         }
         for (int c = 1; c < classes(state).count; ++c) {

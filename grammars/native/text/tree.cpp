@@ -60,6 +60,7 @@ struct Pool::Closing {
             if (automaton.stamps[place] == automaton.stamp) return;
             automaton.stamps[place] = automaton.stamp;
         } else {
+            pool.spend(1 + static_cast<int64_t>(seen.size()) / 16);
             if (std::find(seen.begin(), seen.end(), one) != seen.end()) return;
             seen.push_back(one);
         }
@@ -148,8 +149,9 @@ struct Pool::Closing {
         while (!open.empty()) {
             const Open at = open.back();
             open.pop_back();
+            pool.spend(1);
             follow(at, context);
-            if (out.size() + seen.size() > kMostItems) {
+            if (pool.limited_ && out.size() + seen.size() > kMostItems) {
                 throw Refused("the pattern has too many readings of one text");
             }
         }
