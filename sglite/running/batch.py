@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from sglite.errors import ProgramError
-from sglite.running.executor import Run, RunCancelled
+from sglite.running.executor import Run
+from sglite.running.failures import RunCancelled
 from sglite.running.lowering import BranchPath
 from sglite.running.progress import Bar
 from sglite.running.record import Slot

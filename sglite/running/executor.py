@@ -8,25 +8,22 @@ at once, and every wait of the body raises it; then the end of the body is the e
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sglite.errors import CancelledError, DeadlineError, GrammarError, ProgramError
-from sglite.language import ir
+from sglite.errors import DeadlineError, ProgramError
 from sglite.options import Options
 from sglite.running import clock
+from sglite.running.failures import RunCancelled, RunOverdue, overdue, step_error
 from sglite.running.lowering import BranchPath
-from sglite.running.mailbox import mailbox
-from sglite.running.record import Record, Slot, program_error
+from sglite.running.record import Record, Slot
+from sglite.running.waiting import Waitable
 from sglite.running.watching import NOBODY, Watcher
 from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
-    Append,
     Event,
     HoleDone,
     Segment,
@@ -38,32 +35,20 @@ from sglite.runtime.segment import (
 if TYPE_CHECKING:
     from sglite.running.fallback import Fallback
 
-
-class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its bases)
-    """The run was cancelled."""
-
-
-class RunOverdue(ProgramError, DeadlineError):  # noqa: N818 (caught by its bases)
-    """The run was not done within its `timeout`."""
-
-
 current_run: ContextVar[Run | None] = ContextVar("sglite_run", default=None)
 """The run whose body is being executed: those that it starts end with it."""
 
 
-class Run:
+class Run(Waitable):
     """The life of one execution of a program. `in_task`: its body is a coroutine."""
 
     __slots__ = (
-        "_asleep",
         "_awaited",
         "_body_over",
         "_busy",
         "_children",
         "_end_early",
         "_ending",
-        "_finished",
-        "_lock",
         "_outstanding",
         "_parent",
         "_released",
@@ -71,7 +56,6 @@ class Run:
         "_watched",
         "deadline",
         "engine",
-        "error",
         "fallback",
         "finished_at",
         "ids",
@@ -97,6 +81,7 @@ class Run:
         in_task: bool = False,
         started_at: float | None = None,
     ) -> None:
+        super().__init__()
         self.engine = engine
         self.options = options
         self.seed = seed
@@ -104,7 +89,6 @@ class Run:
         self.in_task = in_task
         self.record = Record()
         self.returned: Any = None
-        self.error: ProgramError | None = None
         self.ids: tuple[int, ...] = ()
         self.started_at = time.monotonic() if started_at is None else started_at
         self.finished_at = 0.0
@@ -113,8 +97,6 @@ class Run:
         self.deadline: clock.Alarm | None = None
         self.watcher: Watcher = watcher or NOBODY
         self._watched = watcher is not None
-        self._lock = Lock()
-        self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
         self._awaited: set[Slot] | None = None
         self._sequences: list[SequenceId] = []
         self._children: set[Run] | None = None
@@ -124,7 +106,6 @@ class Run:
         self._outstanding = 0
         self._body_over = False
         self._ending = False
-        self._finished = False
         if options.timeout is not None:
             self.deadline = clock.alarm(self.started_at + options.timeout, self._overdue)
         self._parent = current_run.get()
@@ -299,62 +280,6 @@ class Run:
         if not self._finished:
             await self._sleep_in_task(None)
 
-    # ---- waiting
-
-    def _sleep(self, slot: Slot | None, timeout: float | None = None) -> None:
-        """Return when the slot has its result or the run an error; None: when it has ended."""
-        gate = Lock()
-        gate.acquire()
-        entry = (slot, gate.release)
-        if self._enter(entry):
-            try:
-                gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
-            finally:
-                self._leave(entry)
-
-    async def _sleep_in_task(self, slot: Slot | None) -> None:
-        loop = asyncio.get_running_loop()
-        box, future = mailbox(loop), loop.create_future()
-        entry = (slot, lambda: box.complete(future))
-        if self._enter(entry):
-            try:
-                await future
-            finally:
-                self._leave(entry)
-
-    def _enter(self, entry: tuple[Slot | None, Callable[[], None]]) -> bool:
-        """Wait, unless what is waited for is there."""
-        slot = entry[0]
-        with self._lock:
-            # Appended before the look at the result: the engine's thread does it in the other
-            # order and without the lock, so one of the two sees the other.
-            self._asleep.append(entry)
-            over = self._finished if slot is None else slot.result or self.error
-            if over:
-                self._asleep.remove(entry)
-            return not over
-
-    def _leave(self, entry: tuple[Slot | None, Callable[[], None]]) -> None:
-        with self._lock:
-            if entry in self._asleep:
-                self._asleep.remove(entry)
-
-    def _wake(self, slot: Slot | None) -> None:
-        with self._lock:
-            woken = [entry for entry in self._asleep if entry[0] is slot]
-            for entry in woken:
-                self._asleep.remove(entry)
-        for _, wake in woken:
-            wake()
-
-    def _wake_all(self) -> None:
-        """Whoever waits for a value goes on; those who wait for the end wait for it."""
-        with self._lock:
-            woken = [entry for entry in self._asleep if entry[0] is not None]
-            self._asleep = [entry for entry in self._asleep if entry[0] is None]
-        for _, wake in woken:
-            wake()
-
     # ---- called on the engine's thread
 
     def _on_event(
@@ -410,53 +335,16 @@ class Run:
         steps: tuple[Step, ...],
         slots: list[Slot | None],
     ) -> ProgramError:
-        """The error of one step: about its hole, its special token, or the hole that follows."""
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
-            return self._late()
+            return overdue(self.record, self.options.timeout)
         if self.fallback is not None:
             self.fallback.note(error, refused=verb == "was refused")
-        said = _say(error)
-        slot = next((slot for slot in slots[index:] if slot is not None), None)
-        if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
-            said += f", in the schema of the type {slot.node.origin}" * bool(slot.node.origin)
-        step = steps[index] if index < len(steps) else None
-        special = self._special(step, said) if isinstance(step, Append) else None
-        if special is not None:
-            failure = program_error(f"{special.describe()} {verb}: {said}", special)
-        elif slot is not None:
-            where = " at the text before it" if isinstance(step, Append) else ""
-            failure = slot.error(f"{verb}{where}: {said}")
-        else:
-            steps_backwards = reversed(self.record.log.steps)
-            last = next(
-                (n for b, n in steps_backwards if not b and isinstance(n, ir.Literal)), None
-            )
-            failure = program_error(f"the text at the end of the program {verb}: {said}", last)
-        failure.__cause__ = error
-        return failure
-
-    def _special(self, step: Append, said: str) -> ir.Special | None:
-        """The special token in this text that the engine speaks of."""
-        named = {p.text for p in step.pieces if p.kind == "special" and repr(p.text) in said}
-        return next((node for node in self.record.specials() if node.text in named), None)
+        return step_error(verb, index, error, steps, slots, self.record)
 
     # ---- the end
 
     def _overdue(self) -> None:
-        self.fail(self._late(), body_over=False)
-
-    def _late(self) -> RunOverdue:
-        node: ir.Node | None
-        node = next((slot.node for slot in self.record.slots() if slot.result is None), None)
-        at = "at"
-        if node is None:  # the body does something of its own
-            at, node = "after", next((step.node for step in reversed(self.record.log.steps)), None)
-        where = f" {at} {node.describe()}" if node is not None else ""
-        said = (
-            f"the run was not done after timeout={self.options.timeout} seconds{where}; "
-            "give it more, or bound its holes with max_tokens="
-        )
-        return program_error(said, node, RunOverdue)
+        self.fail(overdue(self.record, self.options.timeout), body_over=False)
 
     def _own(self, sequences: Sequence[SequenceId]) -> None:
         with self._lock:
@@ -518,7 +406,3 @@ class Run:
         with self._lock:
             if self._children is not None:
                 self._children.discard(child)
-
-
-def _say(error: Exception) -> str:
-    return str(error) or type(error).__name__

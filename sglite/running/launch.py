@@ -20,7 +20,8 @@ from sglite.language.places import users_line
 from sglite.language.state import State
 from sglite.model import Model, context_with, current_model
 from sglite.options import Options
-from sglite.running.executor import Run, RunCancelled, current_run
+from sglite.running.executor import Run, current_run
+from sglite.running.failures import RunCancelled
 from sglite.running.fallback import Fallback
 from sglite.running.mailbox import mailbox
 from sglite.running.watching import Watcher
@@ -128,7 +129,7 @@ class Launch:
         return context
 
     def _body(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        self.program._bind(args, kwargs)  # rows of a batch come here unchecked
+        self.program.signature.check(args, kwargs)  # rows of a batch come here unchecked
         state = self._state(run)
         returned = self.program.body(state, *args, **kwargs)
         state._end()
@@ -137,7 +138,7 @@ class Launch:
     async def _body_in_task(
         self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        self.program._bind(args, kwargs)
+        self.program.signature.check(args, kwargs)
         state = self._state(run)
         returned = await self.program.body(state, *args, **kwargs)
         state._end()

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from judging import SHARED
 from numpy.typing import NDArray
-from validator import validator_of
+from validator import OutOfReach, validator_of
 from writing import restyled
 
 from sglite.errors import GrammarError
@@ -49,6 +49,7 @@ class Totals:
 
     completions: int = 0
     tokens: int = 0
+    unjudged: int = 0
     schemas: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
@@ -201,6 +202,9 @@ def one(
         text = violation.text if isinstance(violation, Violation) else b""
         totals.violations.append(f"{name}, seed {seed}, only {i}, {options}: {violation}: {text!r}")
         return
+    except OutOfReach:
+        totals.unjudged += 1
+        return
     totals.completions += 1
     totals.tokens += taken
     totals.schemas.add(name)
@@ -240,6 +244,7 @@ def main() -> int:
         f"{totals.tokens} tokens, {time.perf_counter() - begin:.0f} s; bytes: "
         + ", ".join(f"<{2**bits}: {n}" for bits, n in sorted(totals.lengths.items()))
     )
+    print(f"{totals.unjudged} with exponents beyond those of the judge")
     print(f"{len(totals.refused)} schemas refused")
     for name, reason in sorted(totals.refused.items()):
         print(f"  {name}: {reason}")

@@ -17,7 +17,7 @@ from trials import choose, mask_ids, small_vocabulary
 from sglite.errors import GrammarError
 from sglite.grammars import Grammar, Vocabulary, compile_json_schema, compile_regex
 
-SECONDS = 4.0
+SECONDS = 1.5
 """To compile, on a busy core."""
 
 

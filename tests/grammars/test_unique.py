@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from typing import Any
 
@@ -50,7 +51,9 @@ def some_object(rng: random.Random, depth: int) -> Few:
     ways = [
         [*values, *([] if name in required else [missing])] for name, (_, values) in parts.items()
     ]
-    found = []
+    found: list[Any] = []
+    if math.prod(map(len, ways)) > 2000:
+        return schema, found  # too many to list
     for way in itertools.product(*ways):
         value = {n: v for n, v in zip(parts, way, strict=True) if v is not missing}
         if low <= len(value) <= high:

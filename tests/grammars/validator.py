@@ -32,7 +32,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Overflow, Underflow
 from typing import Any
 
 import jsonschema
@@ -44,7 +44,12 @@ from referencing import Registry
 from referencing.jsonschema import lookup_recursive_ref, specification_with
 
 _EXACT = Context(prec=999_999, Emax=10**17, Emin=-(10**17))
+_EXACT.traps[Underflow] = True
 _LONG = 4000  # digits beyond which int() refuses
+
+
+class OutOfReach(ArithmeticError):  # noqa: N818
+    """A number with an exponent that Decimal does not have: nothing here can judge it."""
 
 
 # JSON texts
@@ -52,16 +57,23 @@ _LONG = 4000  # digits beyond which int() refuses
 
 def load(text: str | bytes) -> Any:
     """The value of a JSON text: numbers with a fraction or an exponent are Decimals. Raises
-    ValueError for no JSON, for a key that stands twice and for lone surrogates."""
+    ValueError for no JSON, for a key that stands twice and for lone surrogates; OutOfReach."""
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     return json.loads(
         _decoded(text),
-        parse_float=_EXACT.create_decimal,
+        parse_float=_decimal,
         parse_int=lambda digits: int(digits) if len(digits) < _LONG else Decimal(digits),
         parse_constant=_no_number,
         object_pairs_hook=_object,
     )
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return _EXACT.create_decimal(text)
+    except (Overflow, Underflow) as error:
+        raise OutOfReach(f"{text} has too great an exponent") from error
 
 
 def exact(value: Any) -> Any:

@@ -68,6 +68,7 @@ struct Nfa {
     std::vector<Regex> looks;
     std::vector<int32_t> look_nfas;  // filled by the owner, -1 before
     std::vector<Ranges> borders;
+    std::vector<int32_t> border_states;  // texts that begin with one; filled by the owner
     Costs costs;
     int32_t start = -1;
     int32_t classes = 0;  // filled by the owner

@@ -90,6 +90,17 @@ struct Pool::Closing {
         return pool.begin(nfa().look_nfas[which], context);
     }
 
+    // Texts that begin with a character of a border.
+    TextState border(int32_t which) {
+        constexpr TextState kUnknown = -2;
+        if (nfa().border_states.empty()) nfa().border_states.resize(nfa().borders.size(), kUnknown);
+        if (nfa().border_states[which] == kUnknown) {
+            const TextState found = pool.tree(one_of(nfa().borders[which]), false);
+            nfa().border_states[which] = found;
+        }
+        return nfa().border_states[which];
+    }
+
     void follow(const Open& at, Context context) {
         const Nfa::Node node = nfa().nodes[at.place];
         switch (node.kind) {
@@ -121,7 +132,7 @@ struct Pool::Closing {
             case Nfa::Kind::kInside: {
                 const bool behind = context >> (node.other + 1) & 1;
                 const bool wanted = behind != (node.kind == Nfa::Kind::kBoundary);
-                const TextState ahead = pool.tree(one_of(nfa().borders[node.other]), false);
+                const TextState ahead = border(node.other);
                 condition(at, node.next, wanted ? ahead : pool.complement(ahead));
                 return;
             }
