@@ -437,6 +437,13 @@ def test_many_rows_over_a_real_connection() -> None:
             row = echo.run("x", model=model)
             assert row["x"] == "<x>"
             assert "cannot be reached" in row.model["fallback_from"]["reason"]
+
+            @sgl.function
+            def sure(s: Any) -> None:
+                s += "x" + sgl.gen("x", logprobs=1)
+
+            row = sure.run(model=model)
+            assert "logprobs" in row.model["fallback_from"]["reason"]
     finally:
         server.shutdown()
         server.server_close()
