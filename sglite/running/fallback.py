@@ -111,7 +111,8 @@ class Fallback:
             return False
         note = f"run on {self._model.name}, as {name} could not: {reason}"
         with self._lock:
-            if self._stopped is not None:
+            if self._stopped is not None:  # the first error was none to stay
+                run.error = self._stopped
                 return False
             # In no context: it is ended by way of the first, and is nobody's child.
             self.successor = successor = Context().run(

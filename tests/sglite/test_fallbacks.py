@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -285,7 +286,7 @@ def test_a_cancelled_run_does_not_begin_anew(here: Scripted, there: Scripted) ->
     assert failed.wait(5)
     run.cancel()
     cancelled.set()
-    with pytest.raises(sgl.ProgramError):
+    with pytest.raises(sgl.CancelledError):
         run.result(5)
     assert not there.engine.opened
 
@@ -455,3 +456,45 @@ def test_successors_with_threads_of_their_own_starve_no_batch(there: Scripted) -
         rows = program.run_batch([{"i": i} for i in range(200)], model=model)
         assert {row.returned for row in rows} == {"there"}
         assert [row.text() for row in rows] == [f"{i}far" for i in range(200)]
+
+
+@sgl.function
+def mixed(s: sgl.State, text: str, reads: int, forks: int) -> str:
+    s += text + sgl.gen("first")
+    if reads:
+        s["first"]
+    branches = s.fork(forks)
+    for i, branch in enumerate(branches):
+        branch += "z" * (i * 17) + sgl.gen("second")
+        if reads > 1:
+            branch["second"]
+    s.join(branches)
+    s += "e" + sgl.gen("third")
+    return sgl.current_model().name
+
+
+def test_a_random_mix_is_answered_by_the_first_that_can() -> None:
+    rng = random.Random(seed := random.randrange(2**32))
+    print(f"seed {seed}")
+    for _ in range(5):
+        sizes = [rng.randint(20, 80), rng.randint(40, 120), 1 << 20]
+        with (
+            Scripted({}, name="last") as last,
+            Scripted({}, name="middle", capacity=sizes[1]) as middle,
+            Scripted({}, name="first", capacity=sizes[0]) as first,
+        ):
+            middle._fallback, first._fallback = last, middle
+            rows = [
+                {"text": "x" * rng.randint(1, 90), "reads": rng.randint(0, 2), "forks": 3}
+                for _ in range(rng.randint(1, 60))
+            ]
+            for row, asked in zip(mixed.run_batch(rows, model=first), rows, strict=True):
+                text = str(asked["text"])
+                root, longest = len(f"{text}<first>e"), len(f"{text}<first>") + 2 * 17
+                fits = [max(root, longest) <= size for size in sizes]
+                name = ("first", "middle", "last")[fits.index(True)]
+                assert row.model["name"] == row.returned == name
+                assert row.text() == f"{text}<first>e<third>"
+                assert row["second"] == ["<second>"] * 3
+        for model in (first, middle, last):
+            assert sorted(model.engine.opened) == sorted(model.engine.closed)
