@@ -22,6 +22,7 @@ from sglite.running.progress import Bar
 from sglite.running.record import Slot
 from sglite.running.result import BatchError, Result
 from sglite.running.workers import workers
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
     from sglite.model import Model
@@ -287,6 +288,9 @@ class _Watcher:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
         pass
 
     def returned(self, result: ToolResult, path: BranchPath) -> None:

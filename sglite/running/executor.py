@@ -26,6 +26,7 @@ from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
     Event,
     HoleDone,
+    HoleRefused,
     Segment,
     SegmentDone,
     Step,
@@ -280,7 +281,7 @@ class Run(Waitable):
         if not self._finished:
             await self._sleep_in_task(None)
 
-    # ---- called on the engine's thread
+    # ---- called on the engine's thread, or on one that judges values
 
     def _on_event(
         self,
@@ -302,6 +303,10 @@ class Run(Waitable):
                     self._wake(slot)
                 if self._watched:
                     self.watcher.filled(slot, path)
+        elif isinstance(event, HoleRefused):
+            slot = slots[event.step]
+            if self._watched and slot is not None:
+                self.watcher.refused(slot, event.attempt, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -337,6 +342,8 @@ class Run(Waitable):
     ) -> ProgramError:
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return overdue(self.record, self.options.timeout)
+        if isinstance(error, ProgramError):
+            return error  # says already what and where
         if self.fallback is not None:
             self.fallback.note(error, refused=verb == "was refused")
         return step_error(verb, index, error, steps, slots, self.record)

@@ -159,6 +159,7 @@ class _Successor:
         "blocked",
         "delta",
         "filled",
+        "refused",
         "resumed",
         "returned",
         "switched",
@@ -172,6 +173,7 @@ class _Successor:
         self.resumed = waiting.resumed
         self.delta: Any = watcher.delta
         self.filled: Any = watcher.filled
+        self.refused: Any = watcher.refused
         self.returned: Any = watcher.returned
         self.switched: Any = watcher.switched
 

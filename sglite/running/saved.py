@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from sglite.errors import ProgramError
 from sglite.language import ir
 from sglite.options import Options
+from sglite.running.attempts import restored_attempts
 from sglite.running.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.running.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
@@ -145,6 +146,7 @@ def _slot(said: dict[str, Any]) -> Slot:
             {int(token): logprob for token, logprob in each.items()}
             for each in known["top_logprobs"]
         )
+    known["attempts"] = restored_attempts(known.get("attempts", ()))
     known.setdefault("ids", ())
     slot.result = HoleResult(**known)
     slot.keep(said.get("value", slot.result.text), said.get("parts", {}))

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import pytest
+from pydantic import AfterValidator
 
 import sglite as sgl
 from sglite.errors import CancelledError, DeadlineError, ModelError
@@ -171,6 +172,36 @@ def test_a_program_with_roles_keeps_its_conversation(monkeypatch: pytest.MonkeyP
         {"role": "assistant", "content": "Four."},
         {"role": "user", "content": "Twice that?"},
     ]
+
+
+def test_a_value_that_is_refused_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def even(value: int) -> int:
+        if value % 2:
+            raise ValueError(f"{value} is odd")
+        return value
+
+    @sgl.function
+    def ask(s: Any) -> None:
+        s += sgl.user("A number?")
+        s += sgl.assistant(sgl.gen("n", list[Annotated[int, AfterValidator(even)]], retries=2))
+        s += sgl.user("Thanks.")
+        s += sgl.assistant(sgl.gen("end"))
+
+    answers = (events(text, chat=True) for text in ("[1]", "[3]", "[2]", "Bye."))
+    endpoint = Endpoint(*answers)
+    with sgl.Model("m", backend="remote", url=URL) as model:
+        monkeypatch.setattr(model.engine, "_transport", httpx2.MockTransport(endpoint))
+        row = ask.run(model=model)
+    assert row["n"] == [2]
+    asked = [[message["content"] for message in body["messages"]] for _, body in endpoint.asked]
+    wrong = "This was not accepted:\n- 0: {} is odd\nWrite it again, corrected."
+    assert asked == [
+        ["A number?"],
+        ["A number?", "[1]", wrong.format(1)],
+        ["A number?", "[1]", wrong.format(1), "[3]", wrong.format(3)],
+        ["A number?", "[2]", "Thanks."],
+    ]
+    assert row.usage.prompt_tokens == 4 * 7
 
 
 def test_a_begun_turn_needs_the_extension(open_engine: Any) -> None:
