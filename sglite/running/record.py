@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from sglite.errors import ProgramError
 from sglite.grammars import compose
@@ -115,13 +115,24 @@ def _read_captures(node: ir.Gen, text: str) -> dict[str, Any]:
     return values
 
 
-def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
+_Kind = TypeVar("_Kind", bound=ProgramError)
+
+
+@overload
+def program_error(message: str, node: ir.Node | None = None) -> ProgramError: ...
+
+
+@overload
+def program_error(message: str, node: ir.Node | None, kind: type[_Kind]) -> _Kind: ...
+
+
+def program_error(
+    message: str, node: ir.Node | None = None, kind: type[ProgramError] = ProgramError
+) -> ProgramError:
     """A ProgramError that names `node` and where it was written."""
     if node is None or node.place is None:
-        return ProgramError(message, node=node.describe() if node else None)
-    return ProgramError(
-        message, node=node.describe(), filename=node.place.filename, line=node.place.line
-    )
+        return kind(message, node=node.describe() if node else None)
+    return kind(message, node=node.describe(), filename=node.place.filename, line=node.place.line)
 
 
 @dataclass(frozen=True, slots=True)

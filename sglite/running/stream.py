@@ -184,7 +184,10 @@ class Reader:
     def _filled(self, slot: Slot, path: BranchPath) -> Iterator[StreamEvent]:
         self._written.pop(slot, None)
         shown = self._shown.pop(slot, None)
-        value = slot.value
+        try:
+            value = slot.value
+        except ProgramError:  # a type refuses it: the error of the row, which comes at its end
+            return
         if _format_of(slot) is not None and slot.node.shown:
             if isinstance(value, str) and value != (shown or ""):  # it might have become a call
                 yield Text(slot.name, value.removeprefix(shown or ""), path)

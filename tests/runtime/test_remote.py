@@ -451,11 +451,30 @@ def test_many_rows_over_a_real_connection() -> None:
         url = f"http://127.0.0.1:{server.server_port}/v1"
         with sgl.Model("m", backend="remote", url=url) as model:
             rows = echo.run_batch([{"word": f"w{i}"} for i in range(40)], model=model)
+            with sgl.Model("/no/such.gguf", fallback=model) as here:
+                row = echo.run("w", model=here)
+                assert (row["x"], row.model["name"]) == ("wé!", "m")
         assert [row["x"] for row in rows] == [f"w{i}é!" for i in range(40)]
         with sgl.Model("m", backend="remote", url="http://127.0.0.1:9/v1") as model:
             model.engine._retries = 0  # type: ignore[attr-defined]
             with pytest.raises(sgl.ProgramError, match="cannot be reached"):
                 echo.run("x", model=model)
+        nowhere = "http://127.0.0.1:9/v1"
+        with (
+            sgl.Model("here", backend="scripted") as here,
+            sgl.Model("m", backend="remote", url=nowhere, fallback=here) as model,
+        ):
+            model.engine._retries = 0  # type: ignore[attr-defined]
+            row = echo.run("x", model=model)
+            assert row["x"] == "<x>"
+            assert "cannot be reached" in row.model["fallback_from"]["reason"]
+
+            @sgl.function
+            def sure(s: Any) -> None:
+                s += "x" + sgl.gen("x", logprobs=1)
+
+            row = sure.run(model=model)
+            assert "logprobs" in row.model["fallback_from"]["reason"]
     finally:
         server.shutdown()
         server.server_close()

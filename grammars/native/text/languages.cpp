@@ -146,6 +146,10 @@ int32_t Languages::deepest(TextState state) { return inside_->pool.depth(state).
 
 Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }
 
+bool Languages::leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const {
+    return inside_->pool.leaves_out(state, most, texts);
+}
+
 TextState Languages::clipped(TextState state) { return inside_->pool.clipped(state); }
 
 const uint8_t* Languages::classes(TextState state) const {

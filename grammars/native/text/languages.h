@@ -94,6 +94,8 @@ class Languages {
     int32_t deepest(TextState state);
     // Only at the start of a character.
     Reach reach(TextState state);
+    // Whether every text may follow but at most `most` ones, which are added to `texts` then.
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
     // A state with the same next steps for texts of up to longest_token bytes.
     TextState clipped(TextState state);
     // Per byte a class; those of one class lead to the same state.

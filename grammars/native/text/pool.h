@@ -46,6 +46,7 @@ struct State {
     int32_t classes;
     uint32_t first, size;      // its parts
     int32_t least[2]{-1, -1};  // per measure the least rest; -1: not known
+    int32_t bound[2]{-1, -1};  // per measure a lower bound of it; -1: not asked for yet
     const uint8_t* of = nullptr;
     int32_t* row = nullptr;  // edges per class; made when first asked for
 };
@@ -95,6 +96,7 @@ class Pool {
     };
     Depth depth(TextState state);
     TextState clipped(TextState state);
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
 
     // -- questions about all texts (survey.cpp)
     int64_t count(TextState state, int64_t limit);
@@ -158,6 +160,7 @@ class Pool {
     // Searches (search.cpp)
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);
+    int32_t find_lower_bound(TextState state, Measure measure);
     void search(TextState state, Measure measure);
     // Whether lengths decide if it is live; the inside of conditional states may not be settled.
     bool by_lengths(TextState state) const {

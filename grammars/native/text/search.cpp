@@ -71,8 +71,15 @@ int32_t Pool::known_least(TextState state, Measure measure) {
     return states_[state].least[measure] = saturate(least);
 }
 
+// States share parts, so what was found is kept.
 int32_t Pool::lower_bound(TextState state, Measure measure) {
     if (states_[state].least[measure] >= 0) return states_[state].least[measure];
+    if (states_[state].bound[measure] >= 0) return states_[state].bound[measure];
+    const int32_t found = find_lower_bound(state, measure);
+    return states_[state].bound[measure] = found;
+}
+
+int32_t Pool::find_lower_bound(TextState state, Measure measure) {
     int64_t bound = 0;
     switch (kind(state)) {
         case Kind::kEither:
