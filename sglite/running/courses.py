@@ -129,7 +129,7 @@ class Course:
     def _failed(self, line: Line, error: Exception) -> None:
         """An attempt could not be made."""
         if self._refusal is not None and isinstance(error, CapacityError):
-            self._give_up(line, f", and there is no room to try it again ({error})")
+            self._give_up(line, error)
         else:
             self._fail(line, self._at, error)
 
@@ -173,11 +173,11 @@ class Course:
         if is_last or self.begin(line):
             line.work_off()
 
-    def _give_up(self, line: Line, why: str = "") -> None:
+    def _give_up(self, line: Line, no_room: Exception | None = None) -> None:
         """The last attempt was refused."""
         assert self._refusal is not None
         result, slot = self._settled(), self._hole.trial.slot
-        error = gave_up(slot, self._refusal, result, why)
+        error = gave_up(slot, self._refusal, result, no_room)
         slot.refuse(error)
         slot.result = result
         self._fail(line, self._at, error)

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sglite.errors import DeadlineError, ProgramError
+from sglite.errors import CapacityError, DeadlineError, ProgramError
 from sglite.options import Options
 from sglite.running import clock
+from sglite.running.attempts import RetryError
 from sglite.running.failures import RunCancelled, RunOverdue, overdue, step_error
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Record, Slot
@@ -342,8 +343,11 @@ class Run(Waitable):
     ) -> ProgramError:
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return overdue(self.record, self.options.timeout)
-        if isinstance(error, ProgramError):
-            return error  # says already what and where
+        if isinstance(error, ProgramError):  # says already what and where
+            cause = error.__cause__ if isinstance(error, RetryError) else None
+            if self.fallback is not None and isinstance(cause, CapacityError):
+                self.fallback.note(cause, refused=False)
+            return error
         if self.fallback is not None:
             self.fallback.note(error, refused=verb == "was refused")
         return step_error(verb, index, error, steps, slots, self.record)

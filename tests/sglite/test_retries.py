@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, field_validator
-from recorder import MakeScripted, Recorder
+from recorder import MakeScripted, Recorder, Scripted
 
 import sglite as sgl
 from sglite.runtime.segment import Gen
@@ -481,6 +481,19 @@ def test_no_room_for_another_attempt(scripted: MakeScripted) -> None:
     with pytest.raises(sgl.RetryError, match="refused 1 time, and there is no room") as failure:
         lines.run()
     assert "1 is odd" in str(failure.value)
+
+
+def test_a_fallback_tries_again_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+    script = {"visit": lambda text: visit(2 if "accepted" in text else 1)}
+    with Scripted(script, name="there") as there, Scripted(script, capacity=90) as here:
+        here._fallback = there
+        row = lines.run(model=here)
+        assert row.model["name"] == "there"
+        assert [len(meta.attempts) for meta in row.metas("visit")] == [2]
+        for model in here, there:
+            assert sorted(model.engine.opened) == sorted(model.engine.closed)
+        assert here.engine.opened
+    assert "is run again on there" in caplog.text
 
 
 @pytest.mark.model
