@@ -89,6 +89,7 @@ std::bitset<256> Pool::bytes(TextState start) {
     if (!live(start)) return found;
     for (int byte = 0; byte < 256; ++byte) all[byte] = classes(start).of[byte] != 0;
     if (kind(start) == Kind::kBounded) all = bytes(part(start, 0));
+    if (kind(start) == Kind::kQuote) return quoted(start).passages->bytes();
     std::vector<TextState> open{start};
     std::unordered_set<TextState> seen{start};
     for (size_t i = 0; i < open.size() && found != all; ++i) {
