@@ -86,8 +86,7 @@ class Argument:
         how: dict[str, Any] = {"help": self._help or None, "default": None}
         if _without_none(self.kind) is bool:
             return click.Option([self.name, f"{flag}/--no-{flag[2:]}"], **how)
-        repeated = _element(self.kind) is not None
-        return click.Option([self.name, flag], type=self._value, multiple=repeated, **how)
+        return click.Option([self.name, flag], type=self._value, multiple=self._is_list, **how)
 
     def checked(self, value: Any) -> Any:
         """A value that was read on the command line. Raises ValueError."""
@@ -103,14 +102,19 @@ class Argument:
 
     def from_cell(self, text: str) -> Any:
         """A cell of a row of CSV. Raises ValueError."""
-        if _element(self.kind) is not None:
+        if self._is_list:
             return self.from_json(json.loads(text))
         return self.checked(self._value.read(text))
 
     @property
     def is_text(self) -> bool:
         """Whether an empty text is a value of it, and no absence."""
-        return self._value.name == "TEXT"
+        return self._value.name == "TEXT" and not self._is_list
+
+    @property
+    def _is_list(self) -> bool:
+        """Whether the command line repeats it, once for each element."""
+        return _element(self.kind) is not None
 
     @cached_property
     def _value(self) -> Value:

@@ -116,11 +116,11 @@ class _InOrder:
     than a million others.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, in_memory: int = _IN_MEMORY) -> None:
         self._file = file
         self._next = 0
         self._waiting: dict[int, tuple[int, int]] = {}  # where a line is, and its length
-        self._kept = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (see __exit__)
+        self._kept = SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115 (see __exit__)
         self._end = 0
 
     def add(self, index: int, line: bytes) -> None:
