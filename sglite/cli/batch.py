@@ -33,8 +33,10 @@ def run_batch(program: Function, rows: Rows, own: Own) -> None:
     options = own.options()
     journal = own.path_of_journal()
     output = None if own.output in (None, "-") else Path(own.output)
-    _check_output(output, journal, own)
+    _check_files(rows.source, output, journal, overwrite=bool(own.overwrite))
     counted = rows.counted()
+    if own.overwrite and journal is not None:
+        journal.unlink(missing_ok=True)
     progress = sys.stderr.isatty() if own.progress is None else own.progress
     with ExitStack() as stack:
         model = own.open_model()
@@ -77,18 +79,25 @@ def run_batch(program: Function, rows: Rows, own: Own) -> None:
         journal.unlink()
 
 
-def _check_output(output: Path | None, journal: Path | None, own: Own) -> None:
-    if own.overwrite:
-        if journal is not None:
-            journal.unlink(missing_ok=True)
-    elif output is not None and output.exists() and (journal is None or not journal.exists()):
+def _check_files(
+    source: str, output: Path | None, journal: Path | None, *, overwrite: bool
+) -> None:
+    """Raises ClickException where something would be lost."""
+    for path in (output, journal):
+        if path is None:
+            continue
+        if not path.absolute().parent.is_dir():
+            raise click.ClickException(f"{path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise click.ClickException(f"{path} is a folder; name a file")
+        if path.exists() and os.path.exists(source) and path.samefile(source):
+            raise click.ClickException(f"{path} has the rows themselves; name another file")
+    goes_on = journal is not None and journal.exists()
+    if output is not None and output.exists() and not goes_on and not overwrite:
         raise click.ClickException(
             f"{output} is there, and no batch that could go on; name another file, or begin anew "
             "with --overwrite"
         )
-    for path in (output, journal):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise click.ClickException(f"{path}: there is no folder {path.parent}")
 
 
 def _write(

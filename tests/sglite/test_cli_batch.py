@@ -130,6 +130,10 @@ def test_a_bad_line_is_found_before_anything_is_run(
     assert (code, out) == (1, "")
     assert err.startswith(f"Error: in.jsonl, {message}")
     assert not list(folder.glob("out*"))
+    journal = folder / "out.jsonl.journal"
+    journal.write_text("of another batch")
+    assert run("--batch", "in.jsonl", "-o", "out.jsonl", "--overwrite")[0] == 1
+    assert journal.read_text() == "of another batch"
 
 
 def test_other_mistakes_of_files(folder: Path) -> None:
@@ -146,6 +150,9 @@ def test_other_mistakes_of_files(folder: Path) -> None:
     assert "No such file" in run("--batch", "none.jsonl")[2]
     write("in.jsonl", [{"doc": "d"}])
     assert "there is no folder nowhere" in run("--batch", "in.jsonl", "-o", "nowhere/out.jsonl")[2]
+    assert "is a folder" in run("--batch", "in.jsonl", "-o", str(folder))[2]
+    Path("there.jsonl").write_text("")
+    assert "No such file" in run("--batch", "none", "-o", "there.jsonl", "--overwrite")[2]
     assert "passed by position" in run("batch_it.py:other", "--batch", "in.jsonl")[2]
     code, out, err = run("--batch", "-", stdin='{"doc": "a"}\n{"doc": 3}\n')
     assert (code, len(lines(out))) == (1, 1)  # standard input cannot be read ahead
@@ -205,6 +212,9 @@ def test_going_on(folder: Path) -> None:
     code, _, err = run(*batch)
     assert code == 1
     assert "out.jsonl is there" in err
+    code, _, err = run("--batch", "in.jsonl", "-o", "./in.jsonl", "--overwrite")
+    assert code == 1
+    assert "in.jsonl has the rows themselves" in err
     assert run(*batch, "--overwrite")[0] == 0
     assert lines(Path("out.jsonl").read_text()) == rows
     assert run("--batch", "in.jsonl", "--journal", "j", "-o", "-")[0] == 0
