@@ -144,7 +144,7 @@ def arguments_of(program: Function) -> dict[str, Argument]:
     """What a program takes, by name. `*args` and `**kwargs` have no place on a command line."""
     _, about = read_docstring(inspect.getdoc(program.body) or "")
     found = {}
-    for parameter in [*program._signature.parameters.values()][1:]:
+    for parameter in program.signature.parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         kind = _hint(program, parameter)

@@ -36,8 +36,7 @@ class Rows:
         self.source = source
         self._arguments = {name: each for name, each in arguments.items() if each.by_name}
         self._open = any(
-            parameter.kind is parameter.VAR_KEYWORD
-            for parameter in program._signature.parameters.values()
+            parameter.kind is parameter.VAR_KEYWORD for parameter in program.signature.parameters
         )
         by_position = [each for each in arguments.values() if not each.by_name]
         if any(each.required for each in by_position) or not given.keys() <= {*self._arguments}:

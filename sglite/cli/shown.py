@@ -11,7 +11,7 @@ import click
 
 from sglite.running.result import Result
 from sglite.running.saved import plain
-from sglite.running.stream import End, Filled, StreamEvent, Text
+from sglite.running.stream import End, Filled, Retried, StreamEvent, Switched, Text
 
 Hole = tuple[str, tuple[int, ...]]
 
@@ -66,6 +66,10 @@ def show_stream(events: Iterable[StreamEvent]) -> None:
                 printer.text((event.name, event.branch), event.text)
             elif isinstance(event, Filled):
                 printer.filled((event.name, event.branch), event.value)
+            elif isinstance(event, Retried):
+                printer.void((event.name, event.branch))
+            elif isinstance(event, Switched):
+                printer.begin_anew(f"{event.reason}; {event.model} begins anew")
             elif isinstance(event, End):
                 printer.rest(event.row)
     except BaseException:
@@ -104,6 +108,18 @@ class _Printer:
             self._line(hole[0], value)
         else:
             self._waiting.append((hole[0], value))
+
+    def void(self, hole: Hole) -> None:
+        """What was written of this hole is refused, and it is written again."""
+        if self._live == hole:
+            click.echo(" (refused)", nl=False)
+            self.end_line()
+
+    def begin_anew(self, reason: str) -> None:
+        """Another model does it all again."""
+        self.end_line()
+        self._names.clear()
+        click.echo(reason, err=True)
 
     def rest(self, row: Result) -> None:
         """What was no hole: parts of patterns, and what the program returned."""

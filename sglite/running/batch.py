@@ -15,16 +15,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from sglite.errors import ProgramError
-from sglite.running.executor import Run, RunCancelled
+from sglite.running.executor import Run
+from sglite.running.failures import RunCancelled
 from sglite.running.lowering import BranchPath
 from sglite.running.progress import Bar
 from sglite.running.record import Slot
 from sglite.running.result import BatchError, Result
 from sglite.running.workers import workers
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
+    from sglite.model import Model
     from sglite.running.journal import Journal
     from sglite.running.launch import Launch
+    from sglite.tools.declared import ToolResult
 
 Row = Mapping[str, Any]
 Errors = Literal["raise", "return"]
@@ -284,6 +288,15 @@ class _Watcher:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        pass
+
+    def returned(self, result: ToolResult, path: BranchPath) -> None:
+        pass
+
+    def switched(self, run: Run, model: Model, reason: str) -> None:
         pass
 
 

@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from sglite.errors import ProgramError
 from sglite.language import ir
 from sglite.options import Options
+from sglite.running.attempts import restored_attempts
 from sglite.running.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.running.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
@@ -43,6 +44,8 @@ def dumped(result: Result) -> dict[str, Any]:
         "started_at": timing.started_at,
         "finished_at": timing.finished_at,
     }
+    if "fallback_from" in result.model:
+        line["model"] = result.model
     if result.error is None:
         line["returned"] = plain(result.returned)
     else:
@@ -57,7 +60,7 @@ def dumped(result: Result) -> dict[str, Any]:
 
 
 def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> Result:
-    """The result that was dumped, of a run with these options on this model."""
+    """The result that was dumped, of a run with these options on this model or its fallback."""
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
@@ -78,7 +81,7 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
             record,
             line.get("returned"),
             options,
-            model,
+            line.get("model", model),
             _error(line["error"]) if "error" in line else None,
             tuple(line["ids"]),
             line["seed"],
@@ -143,6 +146,7 @@ def _slot(said: dict[str, Any]) -> Slot:
             {int(token): logprob for token, logprob in each.items()}
             for each in known["top_logprobs"]
         )
+    known["attempts"] = restored_attempts(known.get("attempts", ()))
     known.setdefault("ids", ())
     slot.result = HoleResult(**known)
     slot.keep(said.get("value", slot.result.text), said.get("parts", {}))

@@ -145,6 +145,13 @@ def with_tools(node: ir.Gen, use: ToolUse, form: ToolFormat, key: int, defaults:
     )
 
 
+def format_of_hole(node: ir.Gen) -> ToolFormat:
+    """The format of a hole that `with_tools` has made."""
+    assert isinstance(node.parse, partial)
+    form: ToolFormat = node.parse.args[1]
+    return form
+
+
 @lru_cache(maxsize=256)
 def constraint_of(use: ToolUse, form: ToolFormat) -> compose.Part:
     """What may be written: text, text and calls, or calls alone."""
@@ -206,6 +213,20 @@ def calls_in(text: str, form: ToolFormat) -> Iterator[tuple[str, dict[str, Any]]
         arguments, end = decoder.raw_decode(rest)
         yield name, arguments
         rest = rest[end:].removeprefix(form.tail).removeprefix(form.between)
+
+
+def text_before_calls(text: str, form: ToolFormat) -> str:
+    """What of a text that is still being written is certainly no part of a call."""
+    if form.whole:
+        begins = (form.marker, form.optional + form.marker)
+        is_call = any(text.startswith(begin) or begin.startswith(text) for begin in begins)
+        return "" if is_call else text
+    before, marker, _ = text.partition(form.marker)
+    if marker:
+        return before
+    sizes = range(len(form.marker) - 1, 0, -1)
+    begun = next((size for size in sizes if text.endswith(form.marker[:size])), 0)
+    return text[: len(text) - begun]
 
 
 def write_calls(calls: list[ToolCall], form: ToolFormat) -> str:

@@ -136,8 +136,36 @@ def test_the_tools_of_the_agent_are_safe() -> None:
     agent.DATABASE.unlink()
 
 
+def arrival(ship: str, port: str, cargo: str) -> dict[str, str]:
+    return {"ship": ship, "port": port, "cargo": cargo}
+
+
+def test_long_document_merges_records_with_their_places(
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    entries = ["1 May. The brig Ada came from Oslo with ice.", "The Bee, from Rome. " * 3]
+    doc = tmp_path / "log.txt"
+    doc.write_text("\n\n".join(entries))
+    invented = [arrival("Martha", "Leith", "ic")]  # "ic" is only a part of a word
+
+    def answer(text: str) -> list[dict[str, str]]:
+        window = text.rpartition("<|im_start|>user\n")[2]
+        if "not accepted" not in window:
+            return invented
+        assert "'ic' does not stand in the log" in window
+        return [arrival("Ada", "Oslo", "ice")]
+
+    sgl_scripted({"arrivals": answer})
+    example = load("long_document")
+    example.main([doc])
+    shown = capsys.readouterr().out
+    assert "Ada\n  ship  Ada            at    16  ...1 May. The brig Ada came" in shown
+    assert "  cargo ice            at    40  " in shown
+    assert "2 windows, 4 attempts; 1 windows gave nothing" in shown
+
+
 @pytest.mark.model
-@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork", "agent"])
+@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork", "agent", "long_document"])
 def test_example_on_the_small_model(name: str, smollm2_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=120

@@ -78,7 +78,7 @@ def plain(s): ...
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sglite.model._fallback", None)
+    monkeypatch.setattr("sglite.model._latest", None)
     (tmp_path / "show_it.py").write_text(PROGRAM)
     (tmp_path / "two.py").write_text(TWO)
     before, paths = {*sys.modules}, [*sys.path]

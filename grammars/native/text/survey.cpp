@@ -71,6 +71,7 @@ std::vector<std::string> Pool::examples(TextState start, size_t limit) {
             heap.push_back({weight, true, one.text, one.state});
             std::push_heap(heap.begin(), heap.end());
         }
+        spend(256 + 16 * static_cast<int64_t>(one.text.size()));
         for (int byte = 0; byte < 256; ++byte) {
             const TextState to = next(one.state, static_cast<uint8_t>(byte));
             if (to < 0) continue;
