@@ -123,7 +123,10 @@ def good_ones(results: Iterator[Result]) -> Iterator[Result]:
 
 
 class _Batch:
-    """Rows that are under way, and done but not taken: together at most `window`."""
+    """Rows that are under way, and done but not taken: together at most `window`.
+
+    It watches its rows.
+    """
 
     def __init__(
         self,
@@ -138,7 +141,6 @@ class _Batch:
         self._rows = rows
         self._window = window
         self._journal = journal
-        self._watcher = _Watcher(self)
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
         self._all_at_once = all_at_once  # rows that are done make room before they are taken
@@ -225,7 +227,7 @@ class _Batch:
                         self._done.append(past)
                         self._ready.notify_all()
                         continue
-                    run = self._live[index] = self._launch.start(index, self._watcher)
+                    run = self._live[index] = self._launch.start(index, self)
                     return run, arguments
 
     def _stop(self, failure: BaseException | None) -> None:
@@ -248,10 +250,18 @@ class _Batch:
                 self._workers -= 1
 
     def resumed(self) -> None:
+        """A body goes on."""
         with self._lock:
             self._workers += 1
 
-    def row_finished(self, run: Run) -> None:
+    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
+        """Nobody looks at the values of a row before its end."""
+
+    def filled(self, slot: Slot, path: BranchPath) -> None:
+        """As `delta`."""
+
+    def finished(self, run: Run) -> None:
+        """A row has ended."""
         with self._lock:
             del self._live[run.row]
             self._done.append(run)
@@ -269,23 +279,6 @@ class _Batch:
         self.work_alone()
         with self._lock:
             self._workers -= 1
-
-
-class _Watcher:
-    """Tells the batch of its rows' waits and of their ends."""
-
-    __slots__ = ("_batch", "blocked", "finished", "resumed")
-
-    def __init__(self, batch: _Batch) -> None:
-        self.blocked = batch.blocked
-        self.resumed = batch.resumed
-        self.finished = batch.row_finished
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        pass
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        pass
 
 
 def check_row(arguments: object) -> ProgramError | None:

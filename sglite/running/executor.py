@@ -224,8 +224,9 @@ class Run(Waitable):
         if first:
             self._give_back()
             self._wake_all()
-            if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
-                self._end_early()
+            end_early = self._end_early
+            if end_early is not None and isinstance(error, RunCancelled | RunOverdue):
+                end_early()
         self._settle()
 
     def cancel(self, reason: str = "the run was cancelled") -> None:
@@ -365,6 +366,7 @@ class Run(Waitable):
             if self._asleep:
                 self._wake_all()
                 self._wake(None)
+            self._end_early = None  # which knows the body, and that this run
             watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
             watcher.finished(self)
 

@@ -60,6 +60,20 @@ class Result:
     `variables`, `all` and `metas` give what exists; what is missing raises the error.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_ids",
+        "_record",
+        "_returned",
+        "_timing",
+        "difference",
+        "error",
+        "model",
+        "options",
+        "row",
+        "seed",
+    )
+
     def __init__(self, run: Run | Past) -> None:
         self._record = run.record
         self._returned = run.returned

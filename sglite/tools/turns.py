@@ -40,7 +40,7 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     """Add results as turns of the role `tool`, or, where the template has no such role, together
     as one user turn."""
     record = state._record
-    record.tool_results.extend(results)
+    record.tool_results += tuple(results)
     template = state._template()
     if not template.has_results:
         with state._turn("user", place):
