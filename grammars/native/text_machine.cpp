@@ -35,6 +35,8 @@ class TextMachine final : public Machine {
           language_(make(languages_)),
           start_(languages_.start(language_)) {
         if (start_ == text::kDeadText) return;
+        languages_.settle(language_);
+        languages_.lift_limits();
         const int32_t characters = languages_.deepest(start_);
         farthest_ = characters > kFar ? kUnreachable : 4 * characters;  // bytes, and so tokens
     }

@@ -107,7 +107,7 @@ class Graph(Function):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<graph {self.__name__}{self._signature} of {len(self.steps)} nodes>"
+        return f"<graph {self.__name__}{self.signature} of {len(self.steps)} nodes>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (
@@ -134,7 +134,7 @@ class Graph(Function):
 
 def _body(graph: Graph, name: str) -> Any:
     def body(s: State, *args: Any, **kwargs: Any) -> Any:
-        bound = graph._signature.bind(s, *args, **kwargs)
+        bound = graph.signature.bind(s, *args, **kwargs)
         bound.apply_defaults()
         return execute(graph, s, bound.arguments)
 

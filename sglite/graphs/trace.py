@@ -59,7 +59,7 @@ def trace(program: Function, constants: dict[str, Any]) -> Traced:
             filename=code.co_filename,
             line=code.co_firstlineno,
         )
-    parameters = list(program._signature.parameters.values())[1:]
+    parameters = program.signature.parameters
     args, kwargs = tracer.arguments(parameters, dict(constants))
     run = Recording()
     state = TraceState(run, lambda: NO_TEMPLATE)  # type: ignore[arg-type, return-value]

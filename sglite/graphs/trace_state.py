@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sglite.chat import Fragments
 from sglite.errors import GraphBreak
@@ -104,9 +104,8 @@ class TraceState(State):
     def _compute(self, operand: Operand, leaf: Leaf) -> Any:
         return self._tracer.lift(substitute(operand, lambda value: unwrap(leaf(value))))
 
-    def _branch(self, fork: int, number: int, sequence: int | None) -> State:
+    def _branch(self, fork: int, number: int, sequence: int | None) -> Self:
         branch = super()._branch(fork, number, sequence)
-        assert isinstance(branch, TraceState)
         branch._tracer = self._tracer
         return branch
 

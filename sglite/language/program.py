@@ -22,11 +22,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sglite.language import ir
+from sglite.language.signature import Signature
 from sglite.language.state import State
-from sglite.language.suggestions import OPTIONS, did_you_mean
 from sglite.model import Model
 from sglite.options import Options
-from sglite.running.executor import RunCancelled
+from sglite.running.failures import RunCancelled
 from sglite.running.launch import Launch
 from sglite.running.result import Result
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from sglite.running.handle import Started
     from sglite.running.journal import Journal
     from sglite.running.stream import StreamEvent
-
-_RESERVED = ("options", "row", "model", "timeout", "priority")
 
 Row = Mapping[str, Any]
 Errors = Literal["raise", "return"]
@@ -47,19 +45,7 @@ class Function:
 
     def __init__(self, body: Callable[..., Any]) -> None:
         self.body = body
-        self._signature = _check_signature(body)
-        by_name = [
-            parameter
-            for parameter in [*self._signature.parameters.values()][1:]
-            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
-        self._taken = {parameter.name for parameter in by_name}
-        self._required = {
-            parameter.name
-            for parameter in [*self._signature.parameters.values()][1:]
-            if parameter.default is parameter.empty
-            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        }
+        self.signature = Signature(body)
         functools.update_wrapper(self, body)
 
     __name__: str
@@ -81,7 +67,7 @@ class Function:
         Raises ProgramError for a program that fails, with node, file and line, which is also a
         DeadlineError after `timeout`; TypeError for arguments that the function does not take.
         """
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         self._check_no_loop("arun")
         run = launch.start(row or 0)
@@ -109,7 +95,7 @@ class Function:
         """Like `run`, but do not wait: the run has `result()`, `done()` and `cancel()`."""
         from sglite.running.handle import Started
 
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         return Started(launch, row or 0, args, kwargs)
 
@@ -211,7 +197,7 @@ class Function:
         """
         from sglite.running.stream import stream
 
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         return stream(launch, row or 0, args, kwargs, errors)
 
@@ -228,7 +214,7 @@ class Function:
         """`run` for an event loop, which goes on meanwhile; cancelling it cancels the run."""
         from sglite.running.async_runs import arun
 
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         return await arun(launch, row or 0, args, kwargs)
 
@@ -308,7 +294,7 @@ class Function:
         """`stream` for an event loop: `async for event in fn.astream(...)`."""
         from sglite.running.async_runs import astream
 
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         launch = Launch(self, model, options, timeout=timeout, priority=priority)
         return astream(launch, row or 0, args, kwargs, errors)
 
@@ -336,11 +322,11 @@ class Function:
         """
         if args and isinstance(args[0], State):
             return args[0].call(self, *args[1:], **kwargs)
-        self._bind(args, kwargs)
+        self.signature.check(args, kwargs)
         return ir.Invoke(self.__name__, self.body, args, kwargs)
 
     def __repr__(self) -> str:
-        return f"<sglite program {self.__name__}{self._signature}>"
+        return f"<sglite program {self.__name__}{self.signature}>"
 
     def _check_no_loop(self, instead: str) -> None:
         """Raises TypeError where waiting for an `async def` would stand in the way of itself."""
@@ -355,28 +341,6 @@ class Function:
             f"{name}() is async, and an event loop is running here: write "
             f"await {name}.{instead}(...)"
         )
-
-    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if not args and self._required <= kwargs.keys() <= self._taken:
-            return  # as rows of a batch are, and quicker than to bind them
-        try:
-            self._signature.bind(None, *args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.__name__}(): {error}{self._unknown(kwargs)}") from None
-
-    def _unknown(self, kwargs: Mapping[str, Any]) -> str:
-        """What may have been meant by the keyword arguments that the function does not take."""
-        parameters = self._signature.parameters
-        if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values()):
-            return ""
-        known = list(parameters)[1:]
-        said = []
-        for name in kwargs:
-            if name in OPTIONS and name not in known:
-                said.append(f"pass options=sgl.Options({name}=...)")
-            elif name not in known:
-                said.append(f"there is no argument {name!r}{did_you_mean(name, known)}")
-        return "".join(f"; {hint}" for hint in said)
 
 
 @overload
@@ -395,26 +359,6 @@ def function(
     Raises TypeError for a function that cannot be a program.
     """
     return Function if body is None else Function(body)
-
-
-def _check_signature(body: Callable[..., Any]) -> inspect.Signature:
-    if not callable(body):
-        raise TypeError(f"@function goes above a def, got {body!r}")
-    name = getattr(body, "__name__", repr(body))
-    if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
-        raise TypeError(f"{name}() cannot be a program: write a def without yield")
-    signature = inspect.signature(body)
-    parameters = list(signature.parameters.values())
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    if not parameters or parameters[0].kind not in positional:
-        raise TypeError(f"{name}() needs a first parameter for the state: def {name}(s, ...)")
-    for parameter in parameters[1:]:
-        if parameter.name in _RESERVED and parameter.kind != parameter.POSITIONAL_ONLY:
-            raise TypeError(
-                f"{name}() has a parameter {parameter.name!r}, which is an argument of run() "
-                "itself; give it another name"
-            )
-    return signature
 
 
 def _journal(path: str | PathLike[str] | None, launch: Launch) -> Journal | None:

@@ -8,77 +8,68 @@ at once, and every wait of the body raises it; then the end of the body is the e
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from sglite.errors import CancelledError, DeadlineError, GrammarError, ProgramError
-from sglite.language import ir
+from sglite.errors import CapacityError, DeadlineError, ProgramError
 from sglite.options import Options
 from sglite.running import clock
+from sglite.running.attempts import RetryError
+from sglite.running.failures import RunCancelled, RunOverdue, overdue, step_error
 from sglite.running.lowering import BranchPath
-from sglite.running.mailbox import mailbox
-from sglite.running.record import Record, Slot, program_error
+from sglite.running.record import Record, Slot
+from sglite.running.waiting import Waitable
 from sglite.running.watching import NOBODY, Watcher
 from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
-    Append,
     Event,
     HoleDone,
+    HoleRefused,
     Segment,
     SegmentDone,
     Step,
     TextDelta,
 )
 
-
-class RunCancelled(ProgramError, CancelledError):  # noqa: N818 (caught by its bases)
-    """The run was cancelled."""
-
-
-class RunOverdue(ProgramError, DeadlineError):  # noqa: N818 (caught by its bases)
-    """The run was not done within its `timeout`."""
-
+if TYPE_CHECKING:
+    from sglite.running.fallback import Fallback
 
 current_run: ContextVar[Run | None] = ContextVar("sglite_run", default=None)
 """The run whose body is being executed: those that it starts end with it."""
 
 
-class Run:
+class Run(Waitable):
     """The life of one execution of a program. `in_task`: its body is a coroutine."""
 
     __slots__ = (
-        "_asleep",
         "_awaited",
         "_body_over",
         "_busy",
         "_children",
         "_end_early",
         "_ending",
-        "_finished",
-        "_lock",
         "_outstanding",
         "_parent",
         "_released",
         "_sequences",
         "_watched",
-        "_watcher",
         "deadline",
         "engine",
-        "error",
+        "fallback",
         "finished_at",
         "ids",
         "in_task",
+        "instead_of",
         "options",
         "record",
         "returned",
         "row",
         "seed",
         "started_at",
+        "watcher",
     )
 
     def __init__(
@@ -90,7 +81,9 @@ class Run:
         watcher: Watcher | None = None,
         *,
         in_task: bool = False,
+        started_at: float | None = None,
     ) -> None:
+        super().__init__()
         self.engine = engine
         self.options = options
         self.seed = seed
@@ -98,15 +91,14 @@ class Run:
         self.in_task = in_task
         self.record = Record()
         self.returned: Any = None
-        self.error: ProgramError | None = None
         self.ids: tuple[int, ...] = ()
-        self.started_at = time.monotonic()
+        self.started_at = time.monotonic() if started_at is None else started_at
         self.finished_at = 0.0
+        self.fallback: Fallback | None = None
+        self.instead_of: dict[str, Any] | None = None
         self.deadline: clock.Alarm | None = None
-        self._watcher: Watcher = watcher or NOBODY
+        self.watcher: Watcher = watcher or NOBODY
         self._watched = watcher is not None
-        self._lock = Lock()
-        self._asleep: list[tuple[Slot | None, Callable[[], None]]] = []
         self._awaited: set[Slot] | None = None
         self._sequences: list[SequenceId] = []
         self._children: set[Run] | None = None
@@ -116,7 +108,6 @@ class Run:
         self._outstanding = 0
         self._body_over = False
         self._ending = False
-        self._finished = False
         if options.timeout is not None:
             self.deadline = clock.alarm(self.started_at + options.timeout, self._overdue)
         self._parent = current_run.get()
@@ -129,17 +120,21 @@ class Run:
         """A new empty sequence, closed at the end of the run."""
         self.check()
         priority = self.options.priority or 0
-        if self.deadline is None:
-            sequence = self.engine.open(priority=priority)
-        else:
-            sequence = self.engine.open(priority=priority, deadline=self.deadline.at)
+        deadline = None if self.deadline is None else self.deadline.at
+        try:
+            sequence = self.engine.open(priority=priority, deadline=deadline)
+        except Exception as error:
+            self.cannot(error)
         self._own((sequence,))
         return sequence
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
         """`n` sequences that continue from this one, closed at the end of the run."""
         self.check()
-        sequences = self.engine.fork(sequence, n)
+        try:
+            sequences = self.engine.fork(sequence, n)
+        except Exception as error:
+            self.cannot(error)
         self._own(sequences)
         return sequences
 
@@ -172,7 +167,7 @@ class Run:
             if isinstance(error, StepRefused):
                 failure = self._step_error("was refused", error.step, error.error, steps, slots)
                 raise failure from error.error
-            raise
+            self.cannot(error)
 
     def wait(self, slot: Slot) -> None:
         """Return when the slot has its result. Raises the run's error if that comes first."""
@@ -182,22 +177,22 @@ class Run:
                 f"await s.read({slot.name!r}), or await s.wait() for all that was recorded before"
             )
         if slot.result is None and self.error is None:
-            self._watcher.blocked()
+            self.watcher.blocked()
             try:
                 self._sleep(slot)
             finally:
-                self._watcher.resumed()
+                self.watcher.resumed()
         if slot.result is None and self.error is not None:
             raise self.error
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """The body does something of its own that takes time, such as running a tool."""
-        self._watcher.blocked()
+        self.watcher.blocked()
         try:
             yield
         finally:
-            self._watcher.resumed()
+            self.watcher.resumed()
 
     async def wait_in_task(self, slot: Slot) -> None:
         """`wait` of a coroutine. Cancelling the task cancels the run."""
@@ -216,6 +211,12 @@ class Run:
         if self._body_over:
             raise ProgramError("the program has ended; its states take nothing more")
 
+    def cannot(self, error: Exception) -> NoReturn:
+        """Raise what the engine or the model has raised; another one may be able to do it."""
+        if self.fallback is not None:
+            self.fallback.note(error)
+        raise error
+
     def release(self, sequence: SequenceId) -> None:
         """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
@@ -231,7 +232,7 @@ class Run:
         with self._lock:
             self.returned = returned
             self._body_over = True
-        self._settle()
+        self._settle(in_body=True)
 
     def fail(self, error: ProgramError, *, body_over: bool = True) -> None:
         """End with this error, unless another one came first."""
@@ -243,9 +244,12 @@ class Run:
         if first:
             self._give_back()
             self._wake_all()
-            if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
-                self._end_early()
-        self._settle()
+            end_early = self._end_early
+            if end_early is not None and isinstance(error, RunCancelled | RunOverdue):
+                end_early()
+        if self.fallback is not None and isinstance(error, RunCancelled | RunOverdue):
+            self.fallback.stop(error)
+        self._settle(in_body=body_over)
 
     def cancel(self, reason: str = "the run was cancelled") -> None:
         """End as soon as the body comes to its next step. Of a run that has ended: nothing."""
@@ -256,6 +260,12 @@ class Run:
         self._end_early = call
         if isinstance(self.error, RunCancelled | RunOverdue):
             call()
+
+    @property
+    def last(self) -> Run:
+        """The run with the result: this one, or the one that went on in its place."""
+        successor = self.fallback.successor if self.fallback is not None else None
+        return self if successor is None else successor.last
 
     @property
     def finished(self) -> bool:
@@ -273,63 +283,7 @@ class Run:
         if not self._finished:
             await self._sleep_in_task(None)
 
-    # ---- waiting
-
-    def _sleep(self, slot: Slot | None, timeout: float | None = None) -> None:
-        """Return when the slot has its result or the run an error; None: when it has ended."""
-        gate = Lock()
-        gate.acquire()
-        entry = (slot, gate.release)
-        if self._enter(entry):
-            try:
-                gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
-            finally:
-                self._leave(entry)
-
-    async def _sleep_in_task(self, slot: Slot | None) -> None:
-        loop = asyncio.get_running_loop()
-        box, future = mailbox(loop), loop.create_future()
-        entry = (slot, lambda: box.complete(future))
-        if self._enter(entry):
-            try:
-                await future
-            finally:
-                self._leave(entry)
-
-    def _enter(self, entry: tuple[Slot | None, Callable[[], None]]) -> bool:
-        """Wait, unless what is waited for is there."""
-        slot = entry[0]
-        with self._lock:
-            # Appended before the look at the result: the engine's thread does it in the other
-            # order and without the lock, so one of the two sees the other.
-            self._asleep.append(entry)
-            over = self._finished if slot is None else slot.result or self.error
-            if over:
-                self._asleep.remove(entry)
-            return not over
-
-    def _leave(self, entry: tuple[Slot | None, Callable[[], None]]) -> None:
-        with self._lock:
-            if entry in self._asleep:
-                self._asleep.remove(entry)
-
-    def _wake(self, slot: Slot | None) -> None:
-        with self._lock:
-            woken = [entry for entry in self._asleep if entry[0] is slot]
-            for entry in woken:
-                self._asleep.remove(entry)
-        for _, wake in woken:
-            wake()
-
-    def _wake_all(self) -> None:
-        """Whoever waits for a value goes on; those who wait for the end wait for it."""
-        with self._lock:
-            woken = [entry for entry in self._asleep if entry[0] is not None]
-            self._asleep = [entry for entry in self._asleep if entry[0] is None]
-        for _, wake in woken:
-            wake()
-
-    # ---- called on the engine's thread
+    # ---- called on the engine's thread, or on one that judges values
 
     def _on_event(
         self,
@@ -342,7 +296,7 @@ class Run:
         kind = type(event)
         if kind is TextDelta:
             if self._watched and (slot := slots[event.step]) is not None:  # type: ignore[union-attr]
-                self._watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
+                self.watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
         elif isinstance(event, HoleDone):
             slot = slots[event.step]
             if slot is not None:
@@ -350,7 +304,11 @@ class Run:
                 if self._asleep:
                     self._wake(slot)
                 if self._watched:
-                    self._watcher.filled(slot, path)
+                    self.watcher.filled(slot, path)
+        elif isinstance(event, HoleRefused):
+            slot = slots[event.step]
+            if self._watched and slot is not None:
+                self.watcher.refused(slot, event.attempt, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -384,47 +342,21 @@ class Run:
         steps: tuple[Step, ...],
         slots: list[Slot | None],
     ) -> ProgramError:
-        """The error of one step: about its hole, its special token, or the hole that follows."""
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
-            return self._late()
-        said = _say(error)
-        slot = next((slot for slot in slots[index:] if slot is not None), None)
-        if isinstance(error, GrammarError) and slot and isinstance(slot.node, ir.Gen):
-            said += f", in the schema of the type {slot.node.origin}" * bool(slot.node.origin)
-        step = steps[index] if index < len(steps) else None
-        special = self._special(step, said) if isinstance(step, Append) else None
-        if special is not None:
-            failure = program_error(f"{special.describe()} {verb}: {said}", special)
-        elif slot is not None:
-            where = " at the text before it" if isinstance(step, Append) else ""
-            failure = slot.error(f"{verb}{where}: {said}")
-        else:
-            steps_backwards = reversed(self.record.log.steps)
-            last = next(
-                (n for b, n in steps_backwards if not b and isinstance(n, ir.Literal)), None
-            )
-            failure = program_error(f"the text at the end of the program {verb}: {said}", last)
-        failure.__cause__ = error
-        return failure
-
-    def _special(self, step: Append, said: str) -> ir.Special | None:
-        """The special token in this text that the engine speaks of."""
-        named = {p.text for p in step.pieces if p.kind == "special" and repr(p.text) in said}
-        return next((node for node in self.record.specials() if node.text in named), None)
+            return overdue(self.record, self.options.timeout)
+        if isinstance(error, ProgramError):  # says already what and where
+            cause = error.__cause__ if isinstance(error, RetryError) else None
+            if self.fallback is not None and isinstance(cause, CapacityError):
+                self.fallback.note(cause, refused=False)
+            return error
+        if self.fallback is not None:
+            self.fallback.note(error, refused=verb == "was refused")
+        return step_error(verb, index, error, steps, slots, self.record)
 
     # ---- the end
 
     def _overdue(self) -> None:
-        self.fail(self._late(), body_over=False)
-
-    def _late(self) -> RunOverdue:
-        slots = self.record.slots()
-        late = next((slot for slot in slots if slot.result is None), None)
-        at = f" at {late.node.describe()}" if late is not None else ""
-        return RunOverdue(
-            f"the run was not done after timeout={self.options.timeout} seconds{at}; "
-            "give it more, or bound its holes with max_tokens="
-        )
+        self.fail(overdue(self.record, self.options.timeout), body_over=False)
 
     def _own(self, sequences: Sequence[SequenceId]) -> None:
         with self._lock:
@@ -455,7 +387,8 @@ class Run:
         for sequence in sequences:
             self.engine.close(sequence)
 
-    def _settle(self) -> None:
+    def _settle(self, *, in_body: bool = False) -> None:
+        """End, if all is over. `in_body`: on the thread of the body, which has just ended."""
         with self._lock:
             over = self._body_over and (self.error is not None or self._outstanding == 0)
             if not over or self._ending:
@@ -465,22 +398,24 @@ class Run:
         try:
             if self.deadline is not None:
                 self.deadline.stop()
-            if self._parent is not None:
-                self._parent._release(self)
             self._give_back()
         finally:  # whoever waits must not hang, whatever the engine does
-            self._finished = True
-            if self._asleep:
-                self._wake_all()
-                self._wake(None)
-            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
-            watcher.finished(self)
+            if self.fallback is None or not self.fallback.goes_on(self, in_body):
+                self.finish()
+
+    def finish(self) -> None:
+        """Tell whoever waits for the end of the run."""
+        if self._parent is not None:
+            self._parent._release(self)
+        self._finished = True
+        if self._asleep:
+            self._wake_all()
+            self._wake(None)
+        self._end_early = None  # which knows the body, and that this run
+        watcher, self.watcher = self.watcher, NOBODY  # which knows all rows of a batch
+        watcher.finished(self)
 
     def _release(self, child: Run) -> None:
         with self._lock:
             if self._children is not None:
                 self._children.discard(child)
-
-
-def _say(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -20,22 +20,22 @@ from sglite.language import ir
 from sglite.options import DEFAULT_MAX_TOKENS, DROP_OLDEST, Message
 from sglite.running.executor import Run
 from sglite.running.lowering import DEFAULT_JSON_MAX_TOKENS, Pending
-from sglite.running.record import Slot, SpecialText, TemplateText, Turn, program_error, text_of
+from sglite.running.record import Slot, Turn, add_parts, program_error, text_of
 from sglite.runtime.engines.base import SequenceId, StepRefused
 from sglite.runtime.segment import Append, Event, Piece, Segment, SegmentDone, SegmentFailed
 
 if TYPE_CHECKING:
-    from sglite.language.state import State
+    from sglite.language.recorder import Recorder
 
 logger = logging.getLogger("sglite.overflow")
 
 
-def tokens_left(state: State) -> int:
+def tokens_left(state: Recorder) -> int:
     """How many tokens the context still takes after all that was added so far. Waits for it."""
     return max(0, state._run.engine.capacity - _length(state))
 
 
-def make_room(state: State, hole: ir.Hole, place: ir.Place) -> None:
+def make_room(state: Recorder, hole: ir.Hole, place: ir.Place) -> None:
     """See to it that the hole and the end of its turn have room, by the policy of the program."""
     if isinstance(hole, ir.Gen) and hole.drops:
         return  # a thought that leaves the prompt with this hole has just been written
@@ -46,13 +46,13 @@ def make_room(state: State, hole: ir.Hole, place: ir.Place) -> None:
     _make_room(state, need, hole.at(place))
 
 
-def make_room_for_text(state: State) -> None:
+def make_room_for_text(state: Recorder) -> None:
     """The same for the text after the last hole; a coroutine that is over cannot wait for it."""
     if not state._run.in_task:
         _make_room(state, 0, None)
 
 
-def _make_room(state: State, need: int, node: ir.Node | None) -> None:
+def _make_room(state: Recorder, need: int, node: ir.Node | None) -> None:
     capacity = state._run.engine.capacity
     need = min(need, capacity // 2)
     if _bound(state) + need <= capacity:
@@ -60,7 +60,7 @@ def _make_room(state: State, need: int, node: ir.Node | None) -> None:
     if _length(state) + need <= capacity:
         return
     turns = [turn for turn in state._record.turns if not turn.dropped]
-    policy = state.on_overflow
+    policy = state._on_overflow
     try:
         if policy == DROP_OLDEST:
             _drop_oldest(state, turns, need)
@@ -84,7 +84,7 @@ def cuts(turns: Sequence[Turn]) -> list[list[Turn]]:
     return found
 
 
-def _drop_oldest(state: State, turns: Sequence[Turn], need: int) -> None:
+def _drop_oldest(state: Recorder, turns: Sequence[Turn], need: int) -> None:
     """Drop as few turns as leave a quarter of the context free, so that this is not needed again
     at once: what comes after a dropped turn has to be computed anew."""
     capacity = state._run.engine.capacity
@@ -104,7 +104,7 @@ def _drop_oldest(state: State, turns: Sequence[Turn], need: int) -> None:
 
 
 def _not_kept(
-    state: State, turns: Sequence[Turn], policy: Callable[[list[Message]], Iterable[Message]]
+    state: Recorder, turns: Sequence[Turn], policy: Callable[[list[Message]], Iterable[Message]]
 ) -> list[Turn]:
     """What a function of the user leaves out. It gets all turns that can go."""
     lead = sum(1 for _ in takewhile(lambda turn: turn.role == "system", turns))
@@ -119,7 +119,7 @@ def _not_kept(
     return [t for t, message in zip(closed, messages, strict=True) if id(message) not in kept]
 
 
-def _leave_out(state: State, dropped: Sequence[Turn]) -> None:
+def _leave_out(state: Recorder, dropped: Sequence[Turn]) -> None:
     """Go on without these turns, in a new sequence."""
     if not dropped:
         return
@@ -133,14 +133,14 @@ def _leave_out(state: State, dropped: Sequence[Turn]) -> None:
     logger.info("the context is full: %d turns were dropped", len(dropped))
 
 
-def _rebuilt(state: State, dropped: Iterable[Turn]) -> Pending:
+def _rebuilt(state: Recorder, dropped: Iterable[Turn]) -> Pending:
     """The text of all that stays."""
     gone = {id(turn) for turn in dropped}
     parts = state._record.all_parts()
     pending = Pending()
     roles: list[str] = []
     is_cut = False
-    _add(pending, parts[: state._record.turns[0].begin])
+    add_parts(pending, parts[: state._record.turns[0].begin])
     for turn, end in _spans(state):
         if turn.dropped or id(turn) in gone:
             is_cut = True
@@ -153,35 +153,26 @@ def _rebuilt(state: State, dropped: Iterable[Turn]) -> Pending:
                 pending.text(text, "template" if is_template else "user")
             begin = turn.start
         roles.append(turn.role)
-        _add(pending, parts[begin:end])
+        add_parts(pending, parts[begin:end])
     return pending
 
 
-def _spans(state: State) -> Iterator[tuple[Turn, int]]:
+def _spans(state: Recorder) -> Iterator[tuple[Turn, int]]:
     """The turns, and where the parts of each end: text that follows a turn belongs to it."""
     turns = state._record.turns
     following = [turn.begin for turn in turns[1:]]
     return zip(turns, [*following, state._record.position], strict=False)
 
 
-def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
-    for part in parts:
-        if isinstance(part, Slot):
-            if part.node.shown:
-                pending.generated(part.done.text, part.done.ids, part.done.healed)
-        elif isinstance(part, TemplateText):
-            pending.text(part, "template")
-        else:
-            pending.text(part, "special" if isinstance(part, SpecialText) else "user")
-
-
-def _length(state: State) -> int:
+def _length(state: Recorder) -> int:
     """Ids of the state with all text that is pending. Waits for the holes before."""
     engine = state._run.engine
     if "tokens" not in engine.capabilities:
-        raise ModelError(
-            f"the tokens of {engine.name} are not known, so what its context holds cannot be "
-            "counted; leave turns out in the program itself"
+        state._run.cannot(
+            ModelError(
+                f"the tokens of {engine.name} are not known, so what its context holds cannot be "
+                "counted; leave turns out in the program itself"
+            )
         )
     state._flush()
     for part in state._record.all_parts():
@@ -214,12 +205,12 @@ def _measure(run: Run, sequence: SequenceId | None, pieces: tuple[Piece, ...]) -
         error = refused.error
     finally:
         engine.close(probe)
-    if isinstance(error, CapacityError):
-        return engine.capacity + 1
-    raise error
+    if not isinstance(error, CapacityError):
+        run.cannot(error)
+    return engine.capacity + 1
 
 
-def _bound(state: State) -> int:
+def _bound(state: Recorder) -> int:
     """No fewer than the ids of the state: a token has at least one byte."""
     parts = state._record.all_parts()
     for turn, end in reversed([*_spans(state)]):

@@ -16,6 +16,7 @@ from sglite.tools.formats import HERMES, ToolFormat
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
+    from sglite.language.recorder import Recorder
     from sglite.language.state import State
 
 
@@ -27,7 +28,7 @@ def format_for(template: Callable[[], ChatTemplate]) -> ToolFormat:
         return HERMES
 
 
-def describe(state: State, place: ir.Place) -> None:
+def describe(state: Recorder, place: ir.Place) -> None:
     """End the open turn with a description of the tools, for a template that has none."""
     turn = state._record.turns[-1]
     is_empty = turn.start == state._record.position
@@ -39,7 +40,9 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     """Add results as turns of the role `tool`, or, where the template has no such role, together
     as one user turn."""
     record = state._record
-    record.tool_results.extend(results)
+    record.tool_results += tuple(results)
+    for result in results:
+        state._run.watcher.returned(result, record.path)
     template = state._template()
     if not template.has_results:
         with state._turn("user", place):

@@ -147,9 +147,17 @@ bool Languages::can_go_on(TextState state) { return state >= 0 && inside_->pool.
 
 int32_t Languages::distance(TextState state) { return inside_->pool.least(state, kWeight); }
 
+std::pair<uint8_t, TextState> Languages::lightest(TextState state) {
+    return inside_->pool.lightest(state);
+}
+
 int32_t Languages::deepest(TextState state) { return inside_->pool.depth(state).deepest; }
 
 Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }
+
+bool Languages::leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const {
+    return inside_->pool.leaves_out(state, most, texts);
+}
 
 TextState Languages::clipped(TextState state) { return inside_->pool.clipped(state); }
 
@@ -166,6 +174,21 @@ bool Languages::allows(TextState state, uint32_t low, uint32_t high) {
     Pool& pool = inside_->pool;
     return state >= 0 && low <= high && pool.allows(state, pool.spelled().before({{low, high}}));
 }
+
+void Languages::settle(LangId language) { inside_->pool.settle(inside_->starts[language]); }
+
+void Languages::settle(const std::vector<LangId>& languages) {
+    std::vector<TextState> states;
+    for (const LangId language : languages) {
+        settle(language);
+        states.push_back(start(language));
+    }
+    inside_->pool.settle_together(states);
+}
+
+void Languages::trust(LangId language) { inside_->pool.trust(inside_->starts[language]); }
+
+void Languages::lift_limits() { inside_->pool.lift_limits(); }
 
 size_t Languages::memory() const {
     size_t bytes = inside_->pool.memory() + inside_->starts.size() * 64;

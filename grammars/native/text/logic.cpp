@@ -16,6 +16,7 @@ void sort_unique(std::vector<TextState>& states) {
 }  // namespace
 
 TextState Pool::both(std::vector<TextState> open) {
+    spend(static_cast<int64_t>(open.size()));
     std::vector<TextState> states;
     int32_t need = 0, room = kEndless, node = kAnyCharacter;
     const auto narrow = [&](int32_t low, int32_t high) {
@@ -79,6 +80,7 @@ TextState Pool::bounded(TextState state, int32_t need, int32_t room) {
 }
 
 TextState Pool::either(std::vector<TextState> open) {
+    spend(static_cast<int64_t>(open.size()));
     std::vector<TextState> states;
     std::vector<std::pair<int32_t, int32_t>> lengths;
     int32_t node = kAnyCharacter;
