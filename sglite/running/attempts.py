@@ -80,7 +80,7 @@ class Trial:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
 class RetriedGen(Gen):
     """The step of a hole with retries."""
 

@@ -15,7 +15,10 @@ from recorder import MakeScripted
 import sglite as sgl
 from sglite.errors import ProgramError
 
-DOCUMENT = 'Maria Costa arrives on 3 May.\nShe said: "I stay 3 nights", and pays by card. Art of party art.'
+DOCUMENT = (
+    "Maria Costa arrives on 3 May.\n"
+    'She said: "I stay 3 nights", and pays by card. Art of party art.'
+)
 WORDS = sgl.quote(DOCUMENT, whole_words=True)
 
 
