@@ -26,6 +26,11 @@ class Grammar:
         self._native = native
         self._forced: dict[tuple[int, int], tuple[int, ...]] = {}
 
+    @property
+    def memory(self) -> int:
+        """Rough size in bytes of what was found so far; it grows with use, up to a limit."""
+        return self._native.memory
+
     def matcher(self, prefix: bytes = b"") -> Matcher:
         """A matcher at the beginning. With `prefix`, these bytes must come before the grammar's
         own language: how a healed hole begins. Raises GrammarError for a prefix that the

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Encode = Callable[[bytes], Sequence[int]]
 
 _COMPILED_KEPT = 256
+_COMPILED_BYTES = 512 << 20
 
 
 class Vocabulary:
@@ -50,6 +51,7 @@ class Vocabulary:
         self.text_mask.flags.writeable = False
         self._tokens = tokens
         self._compiled: OrderedDict[Hashable, Future[Grammar]] = OrderedDict()
+        self._compiled_bytes = _COMPILED_BYTES
         self._lock = threading.Lock()
 
     @classmethod
@@ -107,7 +109,8 @@ class Vocabulary:
         return self.native.extends(tail)
 
     def compiled(self, key: Hashable, compile_now: Callable[[], Grammar]) -> Grammar:
-        """The grammar kept under `key`, compiled on first use; the 256 used last are kept.
+        """The grammar kept under `key`, compiled on first use; the 256 used last are kept, fewer
+        where they have grown beyond 512 MB together.
 
         Threads that want the same one wait for one compilation. What it raises is not kept.
         """
@@ -130,4 +133,24 @@ class Vocabulary:
                 self._compiled.pop(key, None)
             raise
         mine.set_result(grammar)
+        self._drop_large()
         return grammar
+
+    def _drop_large(self) -> None:
+        """Forgets grammars, the one used longest ago first, while all together are too large. What
+        a grammar holds grows while it is used."""
+        if _native.Grammar.memory_of_all() <= self._compiled_bytes:
+            return
+        with self._lock:
+            kept = [(k, f.result().memory) for k, f in self._compiled.items() if _is_there(f)]
+            total = sum(size for _, size in kept)
+            for key, size in kept[:-1]:
+                if total <= self._compiled_bytes:
+                    break
+                del self._compiled[key]
+                total -= size
+
+
+def _is_there(future: Future[Grammar]) -> bool:
+    """Whether its grammar is compiled."""
+    return future.done() and future.exception() is None

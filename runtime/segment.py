@@ -154,6 +154,16 @@ class Usage:
 
 
 @value
+class Attempt:
+    """One try at a hole that may be tried again: what was written, and why its value was refused;
+    no `errors`: it was not."""
+
+    text: str
+    errors: tuple[str, ...]
+    usage: Usage
+
+
+@value
 class HoleResult:
     """What came out of one hole.
 
@@ -167,7 +177,8 @@ class HoleResult:
     method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
     top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
     probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
-    before the hole that became part of `ids`. times: time.monotonic() seconds.
+    before the hole that became part of `ids`. attempts: of a hole with retries, every try; `usage`
+    is that of all of them. times: time.monotonic() seconds.
     """
 
     name: str
@@ -180,6 +191,7 @@ class HoleResult:
     scores: dict[str, float] | None = None
     top_logprobs: tuple[dict[int, float], ...] = ()
     healed: str = ""
+    attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     started_at: float = 0.0
     first_token_at: float = 0.0
@@ -228,6 +240,15 @@ class HoleDone:
 
 
 @value
+class HoleRefused:
+    """The text of the hole at `step` so far is void, and the hole is tried again. No engine of a
+    model says this: what a value has to be beyond its constraint is known above."""
+
+    step: int
+    attempt: Attempt
+
+
+@value
 class SegmentDone:
     """Terminal: every step of the segment is done. `ids` is the whole state of the sequence."""
 
@@ -242,4 +263,4 @@ class SegmentFailed:
     error: Exception
 
 
-Event = TextDelta | HoleDone | SegmentDone | SegmentFailed
+Event = TextDelta | HoleDone | HoleRefused | SegmentDone | SegmentFailed

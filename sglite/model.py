@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,16 @@ from contextvars import Context, ContextVar, copy_context
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sglite.errors import ModelError
+from sglite.errors import ModelError, SgliteError
 from sglite.runtime.engines.base import Engine
 
 if TYPE_CHECKING:
     from sglite.chat import ChatTemplate
     from sglite.grammars import Vocabulary
     from sglite.runtime.engines.chat_api import Extension
+
+
+logger = logging.getLogger("sglite.fallback")
 
 
 class Model:
@@ -36,6 +40,9 @@ class Model:
     grammars), "sampling" (top_k, min_p, ...), "prefill" (holes behind text of their own turn). What
     it cannot do is a ProgramError that names it.
 
+    `fallback` is the model that a run goes to when this one cannot do it: a prompt that does not
+    fit, a model that does not load, an engine that fails. It stays yours to close.
+
     Raises ModelError for a model that cannot be found or read, ValueError for an argument out of
     range.
     """
@@ -54,7 +61,11 @@ class Model:
         url: str | None = None,
         api_key: str | None = None,
         extensions: Sequence[Extension] = (),
+        fallback: Model | None = None,
     ) -> None:
+        if fallback is not None and not isinstance(fallback, Model):
+            raise TypeError(f"fallback= takes a Model, got {fallback!r}; write sgl.Model(...)")
+        self._fallback = fallback
         if backend != "remote" and (url is not None or api_key is not None or extensions):
             raise ValueError(
                 f"url=, api_key= and extensions= are for backend='remote', not for {backend!r}"
@@ -80,8 +91,8 @@ class Model:
             return
         from sglite.runtime.load import load_engine
 
-        self._adopt(
-            load_engine(
+        try:
+            engine = load_engine(
                 fspath(name),
                 backend=backend,
                 threads=threads,
@@ -90,7 +101,20 @@ class Model:
                 kv_dtype=kv_dtype,
                 prefix_cache=prefix_cache,
             )
-        )
+        except (SgliteError, OSError, MemoryError) as error:
+            if fallback is None:
+                raise
+            from sglite.runtime.engines.unloaded import UnloadedEngine
+
+            logger.warning("%s does not load, %s answers: %s", name, fallback.name, error)
+            self.failure = ModelError(f"{fspath(name)} does not load: {error}")
+            self.failure.__cause__ = error
+            engine = UnloadedEngine(fspath(name), self.failure)
+        self._adopt(engine)
+
+    _fallback: Model | None = None
+    failure: ModelError | None = None
+    """Why it did not load; a model without a fallback raises that instead."""
 
     def _adopt(self, engine: Engine) -> None:
         self.engine = engine
@@ -100,6 +124,11 @@ class Model:
         self._lock = threading.Lock()
         # Also ends the engine's thread at exit, before the interpreter is taken down under it.
         self._shutdown = weakref.finalize(self, engine.shutdown)
+
+    @property
+    def fallback(self) -> Model | None:
+        """The model that takes what this one cannot do."""
+        return self._fallback
 
     @property
     def path(self) -> str | None:
@@ -148,7 +177,7 @@ class Model:
 
 
 _in_use: ContextVar[Model | None] = ContextVar("sglite_model", default=None)
-_fallback: Model | None = None
+_latest: Model | None = None
 """For threads that started without a context of their own."""
 
 
@@ -156,11 +185,11 @@ class Use:
     """The effect of `use(model)`. As a context manager it ends with the block."""
 
     def __init__(self, model: Model) -> None:
-        global _fallback
+        global _latest
         self._model = model
-        self._earlier = _fallback
+        self._earlier = _latest
         self._token = _in_use.set(model)
-        _fallback = model
+        _latest = model
 
     def __enter__(self) -> Model:
         return self._model
@@ -169,10 +198,10 @@ class Use:
         return f"<using {self._model.name}>"
 
     def __exit__(self, *_: object) -> None:
-        global _fallback
+        global _latest
         _in_use.reset(self._token)
-        if _fallback is self._model:
-            _fallback = self._earlier
+        if _latest is self._model:
+            _latest = self._earlier
 
 
 def use(model: Model) -> Use:
@@ -195,7 +224,7 @@ def context_with(model: Model) -> Context:
 
 def current_model() -> Model:
     """The model in use. Raises ModelError if there is none."""
-    model = _in_use.get() or _fallback
+    model = _in_use.get() or _latest
     if model is None:
         raise ModelError(
             "no model is in use; write sgl.use(sgl.Model('smollm2')), or pass model= to the run"

@@ -67,6 +67,7 @@ def test_the_language_knows_no_engine_but_the_contract() -> None:
         "sglite.runtime.engines.chat_api",
         "sglite.runtime.engines.remote",
         "sglite.runtime.engines.scripted",
+        "sglite.runtime.engines.unloaded",
         "sglite.runtime.load",
         "sglite.grammars",
     }

@@ -15,10 +15,12 @@ namespace {
 struct Compiled {
     Compiled(const std::string& schema, bool declared_order, bool any_spelling)
         : languages(text::Languages::Options{}),
-          goals(json::read(schema), languages,
+          spelling(languages, nullptr),
+          goals(json::read(schema), languages, spelling,
                 {declared_order, json::Style::Whitespace::kSingle, any_spelling}) {}
 
     text::Languages languages;
+    json::Spelling spelling;
     json::Goals goals;
 };
 
@@ -32,10 +34,6 @@ void bind_goals(nb::module_& m) {
         .def("cost", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).cost; })
         .def("supply", [](const Compiled& c, int32_t goal) { return c.goals.goal(goal).supply; })
         .def("both", [](Compiled& c, int32_t a, int32_t b) { return c.goals.both(a, b); })
-        .def("except_",
-             [](Compiled& c, int32_t goal, const std::string& value) {
-                 return c.goals.except(goal, json::read(value));
-             })
         .def("admits", [](Compiled& c, int32_t goal, const std::string& value) {
             return json::admits(c.goals, c.languages, goal, json::read(value));
         });

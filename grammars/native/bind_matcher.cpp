@@ -142,6 +142,7 @@ void fill_masks(const std::vector<Matcher*>& matchers, const Masks& masks, const
 void bind_matcher(nb::module_& m) {
     nb::class_<Grammar>(m, "Grammar")
         .def_prop_ro("memory", &Grammar::memory)
+        .def_static("memory_of_all", &Grammar::memory_of_all)
         .def_prop_ro("generation", &Grammar::generation)
         .def("limit_memory", &Grammar::limit_memory, "bytes"_a);
 

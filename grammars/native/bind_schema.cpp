@@ -54,7 +54,8 @@ void bind_schema(nb::module_& m) {
         [](const std::string& text, bool declared_order, int whitespace, bool any_spelling) {
             const nb::gil_scoped_release released;
             text::Languages languages({});
-            const json::Goals goals(read_schema(text), languages,
+            json::Spelling spelling(languages, nullptr);
+            const json::Goals goals(read_schema(text), languages, spelling,
                                     style_of(declared_order, whitespace, any_spelling));
             return goals.explain();
         },

@@ -26,7 +26,22 @@ class Busy {
 Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, MakeMachine make)
     : vocabulary_(std::move(vocabulary)),
       make_(std::move(make)),
-      places_(std::make_unique<Places>(make_(), *vocabulary_)) {}
+      places_(std::make_unique<Places>(make_(), *vocabulary_)) {
+    count_memory();
+}
+
+Grammar::~Grammar() { all_ -= static_cast<int64_t>(counted_.load()); }
+
+std::atomic<int64_t> Grammar::all_ = 0;
+
+size_t Grammar::count_memory() {
+    const size_t now = places_->memory(), before = counted_;
+    if (now != before) {
+        counted_ = now;
+        all_ += static_cast<int64_t>(now) - static_cast<int64_t>(before);
+    }
+    return now;
+}
 
 Grammar::Use::Use(Grammar& grammar)
     : grammar_(grammar), lock_(grammar.mutex_), thrown_(std::uncaught_exceptions()) {
@@ -50,8 +65,8 @@ Matcher Grammar::matcher(std::string_view prefix) {
 }
 
 size_t Grammar::memory() {
-    const std::lock_guard lock(mutex_);
-    return places_->memory();
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return lock ? count_memory() : counted_.load();
 }
 
 void Grammar::limit_memory(size_t bytes) {
@@ -66,7 +81,7 @@ uint32_t Grammar::generation() {
 
 // What living matchers need to be found again does not count: it would be needed at once.
 void Grammar::renew_if_large() {
-    if (places_->memory() > limit_ + replayed_) renew();
+    if (count_memory() > limit_ + replayed_) renew();
 }
 
 void Grammar::renew() {

@@ -26,6 +26,10 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     // Throws Refused where the machine does.
     Grammar(std::shared_ptr<const Vocabulary> vocabulary, MakeMachine make);
 
+    ~Grammar();
+    Grammar(const Grammar&) = delete;
+    Grammar& operator=(const Grammar&) = delete;
+
     // Throws Refused for a prefix that the vocabulary cannot spell byte by byte.
     Matcher matcher(std::string_view prefix);
     const Vocabulary& vocabulary() const { return *vocabulary_; }
@@ -34,8 +38,11 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
 
     // Whether some thread does what may take long.
     bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
-    // Rough size in bytes of what was found, masks left out.
+    // Rough size in bytes of what was found, masks left out. While another thread looks for more,
+    // it is what it was before.
     size_t memory();
+    // The same of all grammars that there are.
+    static size_t memory_of_all() { return static_cast<size_t>(all_.load()); }
     // The size above which a new generation begins.
     void limit_memory(size_t bytes);
     uint32_t generation();
@@ -60,10 +67,13 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     PlaceId place_of(StepId step, const std::string* prefix);
     void renew();
     void renew_if_large();
+    size_t count_memory();
 
     std::shared_ptr<const Vocabulary> vocabulary_;
     MakeMachine make_;
+    static std::atomic<int64_t> all_;
     std::atomic<int> busy_ = 0;
+    std::atomic<size_t> counted_ = 0;
     std::mutex mutex_;  // for all below
     std::unique_ptr<Places> places_;
     History history_;

@@ -208,8 +208,10 @@ class Gen(Node):
     instead of writing text; the constraint follows when the format of the model is known.
 
     `hidden`: the text leaves the prompt when the hole has ended. `shown`: whether it is part of the
-    program's text. `drops`: so many steps before it leave the prompt with its end. `think` and
-    `samples` are what one call of `gen` asked for; a state records what they stand for.
+    program's text. `drops`: so many steps before it leave the prompt with its end. `thought`: it is
+    what the model thinks before the value of the next hole. `think` and `samples` are what one call
+    of `gen` asked for; a state records what they stand for. `retries`: so many more tries at a
+    value that `parse` refuses.
     """
 
     name: str | None
@@ -232,7 +234,9 @@ class Gen(Node):
     think: Thought | None = None
     samples: int | None = None
     captures: tuple[Captured, ...] = ()
+    retries: int = 0
     tools: ToolUse | None = field(default=None, compare=False, repr=False)
+    thought: bool = False
 
     def describe(self) -> str:
         return f"gen({'' if self.name is None else repr(self.name)})"

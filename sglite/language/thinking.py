@@ -51,6 +51,7 @@ def with_thought(
         stop=(closing.rstrip() or closing,),
         shown=not think.hidden,
         top_logprobs=gen.top_logprobs,
+        thought=True,
     )
     yield ir.Special(closing, exact=False, hidden=think.hidden)
     yield replace(gen, think=None, drops=drops + 2 if think.hidden else 0)

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from sglite.errors import ProgramError
 from sglite.running.executor import Run
 from sglite.running.failures import RunCancelled
-from sglite.running.lowering import BranchPath
 from sglite.running.progress import Bar
-from sglite.running.record import Slot
 from sglite.running.result import BatchError, Result
+from sglite.running.watching import Unwatched
 from sglite.running.workers import workers
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def good_ones(results: Iterator[Result]) -> Iterator[Result]:
     failures.check()
 
 
-class _Batch:
+class _Batch(Unwatched):
     """Rows that are under way, and done but not taken: together at most `window`.
 
     It watches its rows.
@@ -264,12 +263,6 @@ class _Batch:
         """A body goes on."""
         with self._lock:
             self._workers += 1
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        """Nobody looks at the values of a row before its end."""
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        """As `delta`."""
 
     def finished(self, run: Run) -> None:
         """A row has ended."""

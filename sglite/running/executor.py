@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from sglite.errors import DeadlineError, ProgramError
+from sglite.errors import CapacityError, DeadlineError, ProgramError
 from sglite.options import Options
 from sglite.running import clock
+from sglite.running.attempts import RetryError
 from sglite.running.failures import RunCancelled, RunOverdue, overdue, step_error
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Record, Slot
@@ -26,11 +27,15 @@ from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
     Event,
     HoleDone,
+    HoleRefused,
     Segment,
     SegmentDone,
     Step,
     TextDelta,
 )
+
+if TYPE_CHECKING:
+    from sglite.running.fallback import Fallback
 
 current_run: ContextVar[Run | None] = ContextVar("sglite_run", default=None)
 """The run whose body is being executed: those that it starts end with it."""
@@ -51,18 +56,20 @@ class Run(Waitable):
         "_released",
         "_sequences",
         "_watched",
-        "_watcher",
         "deadline",
         "engine",
+        "fallback",
         "finished_at",
         "ids",
         "in_task",
+        "instead_of",
         "options",
         "record",
         "returned",
         "row",
         "seed",
         "started_at",
+        "watcher",
     )
 
     def __init__(
@@ -74,6 +81,7 @@ class Run(Waitable):
         watcher: Watcher | None = None,
         *,
         in_task: bool = False,
+        started_at: float | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
@@ -84,10 +92,12 @@ class Run(Waitable):
         self.record = Record()
         self.returned: Any = None
         self.ids: tuple[int, ...] = ()
-        self.started_at = time.monotonic()
+        self.started_at = time.monotonic() if started_at is None else started_at
         self.finished_at = 0.0
+        self.fallback: Fallback | None = None
+        self.instead_of: dict[str, Any] | None = None
         self.deadline: clock.Alarm | None = None
-        self._watcher: Watcher = watcher or NOBODY
+        self.watcher: Watcher = watcher or NOBODY
         self._watched = watcher is not None
         self._awaited: set[Slot] | None = None
         self._sequences: list[SequenceId] = []
@@ -110,17 +120,21 @@ class Run(Waitable):
         """A new empty sequence, closed at the end of the run."""
         self.check()
         priority = self.options.priority or 0
-        if self.deadline is None:
-            sequence = self.engine.open(priority=priority)
-        else:
-            sequence = self.engine.open(priority=priority, deadline=self.deadline.at)
+        deadline = None if self.deadline is None else self.deadline.at
+        try:
+            sequence = self.engine.open(priority=priority, deadline=deadline)
+        except Exception as error:
+            self.cannot(error)
         self._own((sequence,))
         return sequence
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
         """`n` sequences that continue from this one, closed at the end of the run."""
         self.check()
-        sequences = self.engine.fork(sequence, n)
+        try:
+            sequences = self.engine.fork(sequence, n)
+        except Exception as error:
+            self.cannot(error)
         self._own(sequences)
         return sequences
 
@@ -153,7 +167,7 @@ class Run(Waitable):
             if isinstance(error, StepRefused):
                 failure = self._step_error("was refused", error.step, error.error, steps, slots)
                 raise failure from error.error
-            raise
+            self.cannot(error)
 
     def wait(self, slot: Slot) -> None:
         """Return when the slot has its result. Raises the run's error if that comes first."""
@@ -163,22 +177,22 @@ class Run(Waitable):
                 f"await s.read({slot.name!r}), or await s.wait() for all that was recorded before"
             )
         if slot.result is None and self.error is None:
-            self._watcher.blocked()
+            self.watcher.blocked()
             try:
                 self._sleep(slot)
             finally:
-                self._watcher.resumed()
+                self.watcher.resumed()
         if slot.result is None and self.error is not None:
             raise self.error
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """The body does something of its own that takes time, such as running a tool."""
-        self._watcher.blocked()
+        self.watcher.blocked()
         try:
             yield
         finally:
-            self._watcher.resumed()
+            self.watcher.resumed()
 
     async def wait_in_task(self, slot: Slot) -> None:
         """`wait` of a coroutine. Cancelling the task cancels the run."""
@@ -197,6 +211,12 @@ class Run(Waitable):
         if self._body_over:
             raise ProgramError("the program has ended; its states take nothing more")
 
+    def cannot(self, error: Exception) -> NoReturn:
+        """Raise what the engine or the model has raised; another one may be able to do it."""
+        if self.fallback is not None:
+            self.fallback.note(error)
+        raise error
+
     def release(self, sequence: SequenceId) -> None:
         """Close a sequence, to which nothing will be added, as soon as its work is done."""
         with self._lock:
@@ -212,7 +232,7 @@ class Run(Waitable):
         with self._lock:
             self.returned = returned
             self._body_over = True
-        self._settle()
+        self._settle(in_body=True)
 
     def fail(self, error: ProgramError, *, body_over: bool = True) -> None:
         """End with this error, unless another one came first."""
@@ -227,7 +247,9 @@ class Run(Waitable):
             end_early = self._end_early
             if end_early is not None and isinstance(error, RunCancelled | RunOverdue):
                 end_early()
-        self._settle()
+        if self.fallback is not None and isinstance(error, RunCancelled | RunOverdue):
+            self.fallback.stop(error)
+        self._settle(in_body=body_over)
 
     def cancel(self, reason: str = "the run was cancelled") -> None:
         """End as soon as the body comes to its next step. Of a run that has ended: nothing."""
@@ -238,6 +260,12 @@ class Run(Waitable):
         self._end_early = call
         if isinstance(self.error, RunCancelled | RunOverdue):
             call()
+
+    @property
+    def last(self) -> Run:
+        """The run with the result: this one, or the one that went on in its place."""
+        successor = self.fallback.successor if self.fallback is not None else None
+        return self if successor is None else successor.last
 
     @property
     def finished(self) -> bool:
@@ -255,7 +283,7 @@ class Run(Waitable):
         if not self._finished:
             await self._sleep_in_task(None)
 
-    # ---- called on the engine's thread
+    # ---- called on the engine's thread, or on one that judges values
 
     def _on_event(
         self,
@@ -268,7 +296,7 @@ class Run(Waitable):
         kind = type(event)
         if kind is TextDelta:
             if self._watched and (slot := slots[event.step]) is not None:  # type: ignore[union-attr]
-                self._watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
+                self.watcher.delta(slot, event.text, path)  # type: ignore[union-attr]
         elif isinstance(event, HoleDone):
             slot = slots[event.step]
             if slot is not None:
@@ -276,7 +304,11 @@ class Run(Waitable):
                 if self._asleep:
                     self._wake(slot)
                 if self._watched:
-                    self._watcher.filled(slot, path)
+                    self.watcher.filled(slot, path)
+        elif isinstance(event, HoleRefused):
+            slot = slots[event.step]
+            if self._watched and slot is not None:
+                self.watcher.refused(slot, event.attempt, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -312,6 +344,13 @@ class Run(Waitable):
     ) -> ProgramError:
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return overdue(self.record, self.options.timeout)
+        if isinstance(error, ProgramError):  # says already what and where
+            cause = error.__cause__ if isinstance(error, RetryError) else None
+            if self.fallback is not None and isinstance(cause, CapacityError):
+                self.fallback.note(cause, refused=False)
+            return error
+        if self.fallback is not None:
+            self.fallback.note(error, refused=verb == "was refused")
         return step_error(verb, index, error, steps, slots, self.record)
 
     # ---- the end
@@ -348,7 +387,8 @@ class Run(Waitable):
         for sequence in sequences:
             self.engine.close(sequence)
 
-    def _settle(self) -> None:
+    def _settle(self, *, in_body: bool = False) -> None:
+        """End, if all is over. `in_body`: on the thread of the body, which has just ended."""
         with self._lock:
             over = self._body_over and (self.error is not None or self._outstanding == 0)
             if not over or self._ending:
@@ -358,17 +398,22 @@ class Run(Waitable):
         try:
             if self.deadline is not None:
                 self.deadline.stop()
-            if self._parent is not None:
-                self._parent._release(self)
             self._give_back()
         finally:  # whoever waits must not hang, whatever the engine does
-            self._finished = True
-            if self._asleep:
-                self._wake_all()
-                self._wake(None)
-            self._end_early = None  # which knows the body, and that this run
-            watcher, self._watcher = self._watcher, NOBODY  # which knows all rows of a batch
-            watcher.finished(self)
+            if self.fallback is None or not self.fallback.goes_on(self, in_body):
+                self.finish()
+
+    def finish(self) -> None:
+        """Tell whoever waits for the end of the run."""
+        if self._parent is not None:
+            self._parent._release(self)
+        self._finished = True
+        if self._asleep:
+            self._wake_all()
+            self._wake(None)
+        self._end_early = None  # which knows the body, and that this run
+        watcher, self.watcher = self.watcher, NOBODY  # which knows all rows of a batch
+        watcher.finished(self)
 
     def _release(self, child: Run) -> None:
         with self._lock:

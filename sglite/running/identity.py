@@ -58,8 +58,13 @@ def digests_of_program(program: Function) -> dict[str, str]:
 
 
 def digest_of_model(model: Model) -> dict[str, Any]:
-    """Name, and size and digest of the file; of a large one of samples all over it."""
+    """Name, and size and digest of the file; of a large one of samples all over it.
+
+    Of a model that did not load, whose fallback does everything, the name alone.
+    """
     said: dict[str, Any] = {"name": model.name}
+    if model.failure is not None:
+        said["loaded"] = False
     if model.path is not None:
         size = Path(model.path).stat().st_size
         hasher = blake2b(digest_size=12)

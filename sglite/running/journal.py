@@ -5,7 +5,9 @@ row that has ended, with its number and a digest of its arguments; of several li
 the last counts. A line is written with one call and handed to the system before the row is handed
 out, so that a killed process has lost no row that somebody has seen; it is forced to the disk at
 most once a second and at the end. A last line that is cut off was never handed out: it is removed.
-Rows that failed are written too, for whoever reads the file, and are run again.
+Rows that failed are written too, for whoever reads the file, and are run again. A row that the
+model's fallback has answered is as good as any: its line names who answered, and the batch may go
+on with another fallback or without one.
 """
 
 from __future__ import annotations
@@ -163,6 +165,8 @@ def _compare(path: Path, then: dict[str, Any], now: dict[str, Any], launch: Laun
     changed = []
     for part in ("program", "model", "options"):
         before, after = then[part], json.loads(json.dumps(now[part]))
+        if part == "model" and not before.get("loaded", True) & after.get("loaded", True):
+            before, after = ({"name": each["name"]} for each in (before, after))
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name), after.get(name)
             if old != new:

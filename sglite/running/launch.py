@@ -7,10 +7,12 @@ A body runs concretely, exactly once for each row: a plain def in the thread tha
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import secrets
 from collections.abc import Mapping
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sglite.errors import ModelError, ProgramError, SgliteError
@@ -20,6 +22,7 @@ from sglite.model import Model, context_with, current_model
 from sglite.options import Options
 from sglite.running.executor import Run, current_run
 from sglite.running.failures import RunCancelled
+from sglite.running.fallback import Fallback
 from sglite.running.mailbox import mailbox
 from sglite.running.watching import Watcher
 
@@ -62,6 +65,13 @@ class Launch:
         """A run for one row; its body has not been executed yet."""
         return Run(self.model.engine, self.options, self.seed, row, watcher, in_task=self.in_task)
 
+    def on(self, model: Model) -> Launch:
+        """The same on another model."""
+        other = copy.copy(self)
+        other.model = model
+        other._context = self._context.run(context_with, model)
+        return other
+
     def execute(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Execute the body in this thread and hand everything over.
 
@@ -71,6 +81,8 @@ class Launch:
         if self.in_task:
             asyncio.run(self.execute_in_task(run, args, kwargs))
             return
+        if self.model.fallback is not None:
+            run.fallback = Fallback(self, self.model.fallback, args, kwargs)
         try:
             returned = self._inside(run).run(self._body, run, args, kwargs)
         except BaseException as error:
@@ -88,6 +100,8 @@ class Launch:
         Cancelling the caller cancels the run, and cancelling the run cancels the body.
         """
         loop = asyncio.get_running_loop()
+        if self.model.fallback is not None:
+            run.fallback = Fallback(self, self.model.fallback, args, kwargs, loop)
         body = loop.create_task(self._body_in_task(run, args, kwargs), context=self._inside(run))
         box = mailbox(loop)
         run.when_ended_early(lambda: box.call(body.cancel))
@@ -100,7 +114,10 @@ class Launch:
             if outside or not isinstance(error, Exception | asyncio.CancelledError):
                 raise
         try:
-            await run.join_in_task()
+            if run.fallback is None:
+                await run.join_in_task()
+            else:
+                await run.fallback.join_in_task(run)
         except asyncio.CancelledError:
             run.cancel("the task of the run was cancelled")
             raise
@@ -113,7 +130,7 @@ class Launch:
 
     def _body(self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self.program.signature.check(args, kwargs)  # rows of a batch come here unchecked
-        state = State(run, self._template)
+        state = self._state(run)
         returned = self.program.body(state, *args, **kwargs)
         state._end()
         return returned
@@ -122,13 +139,21 @@ class Launch:
         self, run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         self.program.signature.check(args, kwargs)
-        state = State(run, self._template)
+        state = self._state(run)
         returned = await self.program.body(state, *args, **kwargs)
         state._end()
         return returned
 
-    def _template(self) -> ChatTemplate:
-        return self.model.chat
+    def _state(self, run: Run) -> State:
+        if self.model.failure is not None:
+            run.cannot(self.model.failure)
+        return State(run, partial(self._template, run))
+
+    def _template(self, run: Run) -> ChatTemplate:
+        try:
+            return self.model.chat
+        except ModelError as error:
+            run.cannot(error)
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -19,6 +19,7 @@ from sglite.graphs.graph_json import from_plain, plain
 from sglite.language import ir
 from sglite.model import Model
 from sglite.options import Options
+from sglite.running.attempts import restored_attempts
 from sglite.running.launch import Launch
 from sglite.running.lowering import BranchPath, hole_key
 from sglite.running.record import Record, Slot
@@ -168,6 +169,7 @@ def _result(hole: Mapping[str, Any]) -> HoleResult:
     tops = said.get("top_logprobs", ())
     said["top_logprobs"] = tuple({int(i): p for i, p in top.items()} for top in tops)
     said["usage"] = Usage(**said["usage"])
+    said["attempts"] = restored_attempts(said.get("attempts", ()))
     return HoleResult(**said)
 
 

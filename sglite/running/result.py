@@ -57,7 +57,8 @@ class Result:
     """One row of a program.
 
     A row that failed has its `error` and keeps what was there before: `text`, `messages`,
-    `variables`, `all` and `metas` give what exists; what is missing raises the error.
+    `variables`, `all` and `metas` give what exists; what is missing raises the error. `model` names
+    the model that answered; of a fallback, its "fallback_from" the one that could not, and why.
     """
 
     __slots__ = (
@@ -75,13 +76,14 @@ class Result:
     )
 
     def __init__(self, run: Run | Past) -> None:
+        run = run if isinstance(run, Past) else run.last
         self._record = run.record
         self._returned = run.returned
         self._timing = (run.started_at, run.finished_at)
         self._ids = run.ids
         self.error: ProgramError | None = run.error
         self.options = run.options
-        self.model = run.model if isinstance(run, Past) else model_of(run.engine)
+        self.model = run.model if isinstance(run, Past) else model_of(run.engine, run.instead_of)
         self.difference: Difference | None = None
         self.seed: int = run.seed
         self.row: int = run.row
@@ -216,9 +218,10 @@ class Result:
             raise KeyError(f"no variable {name!r} in this row; there is: {known}") from None
 
 
-def model_of(engine: Engine) -> dict[str, Any]:
-    """The model as a trace names it."""
-    return {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
+def model_of(engine: Engine, instead_of: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The model as a trace names it; `instead_of`: the one that could not do it."""
+    said = {"name": engine.name, "path": None if engine.path is None else str(engine.path)}
+    return said if instead_of is None else {**said, "fallback_from": instead_of}
 
 
 class BatchError(ProgramError):

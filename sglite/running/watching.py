@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Slot
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
+    from sglite.model import Model
     from sglite.running.executor import Run
+    from sglite.tools.declared import ToolResult
 
 
 class Watcher(Protocol):
@@ -25,6 +28,15 @@ class Watcher(Protocol):
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
         """A hole has its result."""
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        """The text of a hole so far is void: its value was refused, and it is tried again."""
+
+    def returned(self, result: ToolResult, path: BranchPath) -> None:
+        """A tool has run."""
+
+    def switched(self, run: Run, model: Model, reason: str) -> None:
+        """`run` is over and begins anew on this model; called before anything happens there."""
 
     def finished(self, run: Run) -> None:
         """The run has ended; called once."""
@@ -45,6 +57,15 @@ class Unwatched:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        pass
+
+    def returned(self, result: ToolResult, path: BranchPath) -> None:
+        pass
+
+    def switched(self, run: Run, model: Model, reason: str) -> None:
         pass
 
     def finished(self, run: Run) -> None:

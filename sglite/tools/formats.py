@@ -20,6 +20,8 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Literal
 
+from pydantic_core import to_jsonable_python
+
 from sglite.grammars import compose
 from sglite.language import ir
 from sglite.options import Options
@@ -143,6 +145,13 @@ def with_tools(node: ir.Gen, use: ToolUse, form: ToolFormat, key: int, defaults:
     )
 
 
+def format_of_hole(node: ir.Gen) -> ToolFormat:
+    """The format of a hole that `with_tools` has made."""
+    assert isinstance(node.parse, partial)
+    form: ToolFormat = node.parse.args[1]
+    return form
+
+
 @lru_cache(maxsize=256)
 def constraint_of(use: ToolUse, form: ToolFormat) -> compose.Part:
     """What may be written: text, text and calls, or calls alone."""
@@ -206,6 +215,20 @@ def calls_in(text: str, form: ToolFormat) -> Iterator[tuple[str, dict[str, Any]]
         rest = rest[end:].removeprefix(form.tail).removeprefix(form.between)
 
 
+def text_before_calls(text: str, form: ToolFormat) -> str:
+    """What of a text that is still being written is certainly no part of a call."""
+    if form.whole:
+        begins = (form.marker, form.optional + form.marker)
+        is_call = any(text.startswith(begin) or begin.startswith(text) for begin in begins)
+        return "" if is_call else text
+    before, marker, _ = text.partition(form.marker)
+    if marker:
+        return before
+    sizes = range(len(form.marker) - 1, 0, -1)
+    begun = next((size for size in sizes if text.endswith(form.marker[:size])), 0)
+    return text[: len(text) - begun]
+
+
 def write_calls(calls: list[ToolCall], form: ToolFormat) -> str:
     """The text of calls, as a model writes it."""
     written = [
@@ -217,14 +240,14 @@ def write_calls(calls: list[ToolCall], form: ToolFormat) -> str:
 
 
 def script_of(script: Mapping[str, Any]) -> dict[str, Any]:
-    """A script for an engine without a model, with calls among its answers as text."""
+    """A script for an engine without a model: calls as text, objects as the data that JSON has."""
     return {name: _answers(answer) for name, answer in script.items()}
 
 
 def _answers(answer: Any) -> Any:
     if isinstance(answer, list | tuple):
         return [_answer(each) for each in answer]
-    if callable(answer):
+    if callable(answer) and not isinstance(answer, type):
         return lambda so_far: _answer(answer(so_far))
     return _answer(answer)
 
@@ -233,7 +256,7 @@ def _answer(answer: Any) -> Any:
     calls = [answer] if isinstance(answer, ToolCall) else answer
     if isinstance(calls, list | tuple) and calls and all(isinstance(c, ToolCall) for c in calls):
         return write_calls([*calls], HERMES)
-    return answer
+    return answer if isinstance(answer, str | Exception) else to_jsonable_python(answer)
 
 
 def _call_id(key: int, number: int) -> str:

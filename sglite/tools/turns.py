@@ -41,6 +41,8 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     as one user turn."""
     record = state._record
     record.tool_results += tuple(results)
+    for result in results:
+        state._run.watcher.returned(result, record.path)
     template = state._template()
     if not template.has_results:
         with state._turn("user", place):

@@ -26,7 +26,7 @@ def test_snippets_run(
     blocks = list(BLOCK.finditer(text))
     monkeypatch.chdir(tmp_path)
     # A page may say sgl.use(...) for good; the choice ends with its test.
-    monkeypatch.setattr("sglite.model._fallback", None)
+    monkeypatch.setattr("sglite.model._latest", None)
     module = tmp_path / "snippets.py"
     context = contextvars.copy_context()
     namespace: dict[str, object] = {"__name__": "snippets"}

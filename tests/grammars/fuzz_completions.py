@@ -11,6 +11,7 @@ it is tokenised otherwise.
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import json
 import random
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 from judging import SHARED
 from numpy.typing import NDArray
-from validator import validator_of
+from validator import OutOfReach, validator_of
 from writing import restyled
 
 from sglite.errors import GrammarError
@@ -48,6 +49,7 @@ class Totals:
 
     completions: int = 0
     tokens: int = 0
+    unjudged: int = 0
     schemas: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
@@ -88,11 +90,13 @@ def real_vocabulary(model: str = "smollm2") -> Vocabulary:
 def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
     """A text drawn from the masks, in the end within a budget, and its number of tokens."""
     vocabulary = grammar.vocabulary
-    matcher, mask = grammar.matcher(), grammar.vocabulary.empty_mask()
+    tokens = _tokens(vocabulary)
+    matcher, mask = grammar.matcher(), vocabulary.empty_mask()
     free, slack = rng.choice(FREE_STEPS), rng.choice(SLACK)
     budget: int | None = None
     eos = vocabulary.eos_ids
-    text, taken = b"", 0
+    parts: list[bytes] = []
+    taken = 0
     leaps = rng.random()  # how much this completion likes tokens that lead towards the end
     while not matcher.is_finished:
         if taken == free:
@@ -103,32 +107,62 @@ def completion(grammar: Grammar, rng: random.Random) -> tuple[bytes, int]:
         for i in ends:
             mask[i >> 5] &= ~np.uint32(1 << (i & 31))
         if bool(ends) != matcher.is_complete:
-            raise Violation(f"the mask has {ends}, but complete: {matcher.is_complete}", text)
-        ids = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
-        if not len(ids) and not ends:
-            raise Violation(f"nothing is allowed with {left} tokens left", text)
-        if ends and (not len(ids) or rng.random() < 0.3):
+            complaint = f"the mask has {ends}, but complete: {matcher.is_complete}"
+            raise Violation(complaint, b"".join(parts))
+        words = np.flatnonzero(mask)
+        if not len(words) and not ends:
+            raise Violation(f"nothing is allowed with {left} tokens left", b"".join(parts))
+        if ends and (not len(words) or rng.random() < 0.3):
             break
-        token = _choose(ids, vocabulary, rng, leaps)
+        token = _choose(mask, words, tokens, rng, leaps)
         if not matcher.accept(token):
-            raise Violation(f"{vocabulary.token(token)!r} is allowed, but refused", text)
-        text += vocabulary.token(token)
+            raise Violation(f"{tokens.texts[token]!r} is allowed, but refused", b"".join(parts))
+        parts.append(tokens.texts[token])
         taken += 1
+    text = b"".join(parts)
     if not matcher.is_complete or (budget is not None and taken > budget):
         raise Violation("the budget is spent and nothing complete", text)
     return text, taken
 
 
-def _choose(ids: NDArray[np.intp], vocabulary: Vocabulary, rng: random.Random, leaps: float) -> int:
-    """One of the ids: any, or rather one with a mark of structure, or rather a short one."""
-    some = [int(ids[rng.randrange(len(ids))]) for _ in range(min(len(ids), 24))]
+@dataclass(slots=True)
+class _Tokens:
+    """The bytes of the ids, and which of them hold a mark of structure."""
+
+    texts: list[bytes]
+    marks: list[bool]
+
+
+@functools.cache
+def _tokens(vocabulary: Vocabulary) -> _Tokens:
+    texts = [vocabulary.token(i) for i in range(vocabulary.size)]
+    return _Tokens(texts, [any(c in b'"{}[],:\\' for c in text) for text in texts])
+
+
+def _choose(
+    mask: NDArray[np.uint32],
+    words: NDArray[np.intp],
+    tokens: _Tokens,
+    rng: random.Random,
+    leaps: float,
+) -> int:
+    """One of the ids of a mask whose `words` are not 0: any, or rather one with a mark of
+    structure, or rather a short one."""
+    some = []
+    for _ in range(8):
+        word = int(words[int(rng.random() * len(words))])
+        some.append(32 * word + rng.choice(_bits(int(mask[word]))))
     kind = rng.random()
     if kind < leaps:
-        marks = [i for i in some if any(c in b'"{}[],:\\' for c in vocabulary.token(i))]
-        return rng.choice(marks or some)
+        return next((i for i in some if tokens.marks[i]), some[0])
     if kind < leaps + 0.2:
-        return min(some, key=lambda i: len(vocabulary.token(i)))
-    return rng.choice(some)
+        return min(some, key=lambda i: len(tokens.texts[i]))
+    return some[0]
+
+
+@functools.lru_cache(1 << 16)
+def _bits(word: int) -> list[int]:
+    return [bit for bit in range(32) if word >> bit & 1]
 
 
 def check(grammar: Grammar, schema: str, options: dict[str, Any], text: bytes) -> None:
@@ -167,6 +201,9 @@ def one(
     except (Violation, GrammarError) as violation:
         text = violation.text if isinstance(violation, Violation) else b""
         totals.violations.append(f"{name}, seed {seed}, only {i}, {options}: {violation}: {text!r}")
+        return
+    except OutOfReach:
+        totals.unjudged += 1
         return
     totals.completions += 1
     totals.tokens += taken
@@ -207,6 +244,7 @@ def main() -> int:
         f"{totals.tokens} tokens, {time.perf_counter() - begin:.0f} s; bytes: "
         + ", ".join(f"<{2**bits}: {n}" for bits, n in sorted(totals.lengths.items()))
     )
+    print(f"{totals.unjudged} with exponents beyond those of the judge")
     print(f"{len(totals.refused)} schemas refused")
     for name, reason in sorted(totals.refused.items()):
         print(f"  {name}: {reason}")

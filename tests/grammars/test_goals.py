@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 
 from sglite.grammars import _native
@@ -42,24 +41,6 @@ def test_the_shapes_admit_exactly_the_valid_values(schema: Any, x: Any, y: Any) 
         assert goals.admits(goals.root, text) == validator.is_valid(value), value
 
 
-@settings(max_examples=60, deadline=None)
-@given(a=schemas, value=st.sampled_from(VALUES))
-def test_goals_leave_out_single_values(a: Any, value: Any) -> None:
-    defs = {"x": {"type": "integer"}, "y": {"enum": ["a", 1, None]}}
-    schema = {"$defs": defs, "anyOf": [a, {"const": []}]}
-    validator = judge(schema)
-    try:
-        goals = _native.Goals(json.dumps(schema))
-        rest = goals.except_(goals.root, json.dumps(value))
-    except _native.Refused:
-        return
-    identity = _native.json_identity(json.dumps(value))
-    for other, text in zip(VALUES, TEXTS, strict=True):
-        right = validator.is_valid(other) and _native.json_identity(text) != identity
-        assert goals.admits(rest, text) == right, other
-    assert goals.both(goals.root, rest) == rest or rest < 0
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -70,14 +51,7 @@ def test_goals_leave_out_single_values(a: Any, value: Any) -> None:
     ],
     ids=["objects", "arrays", "strings", "numbers"],
 )
-def test_all_listed_values_can_be_left_out_one_by_one(values: list[Any]) -> None:
-    goals = _native.Goals(json.dumps({"enum": values}))
-    goal = goals.root
-    for i, value in enumerate(values):
-        admitted = [goals.admits(goal, json.dumps(v)) for v in values]
-        assert admitted == [j >= i for j in range(len(values))]
-        goal = goals.except_(goal, json.dumps(value))
-    assert goal == -1
+def test_so_many_listed_values_can_differ(values: list[Any]) -> None:
     unique = {"type": "array", "uniqueItems": True, "items": {"enum": values}}
     assert _native.Goals(json.dumps({**unique, "minItems": len(values)})).root >= 0
     assert refusal({**unique, "minItems": len(values) + 1})[0] == "nothing can match"
@@ -270,7 +244,7 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
          "additionalProperties": False},
         {"type": "object", "allOf": [{"not": {"patternProperties": {f"^{c}": False}}}
                                      for c in "abcdefghijklm"]},
-        {"enum": [{"a": i} for i in range(2000)]},
+        {"enum": [{"a": i} for i in range(9000)]},
     ],
     ids=["ways", "circles", "counts", "patterns", "demands", "objects"],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable
@@ -139,9 +140,9 @@ def test_bounds_of_literals_are_exact(vocab: Vocabulary) -> None:
     assert compile_regex("[ab]{3}abc", vocab).matcher().tokens_to_finish() == 3  # aa + a + abc
 
 
-def test_bounds_of_json_are_bounds(vocab: Vocabulary) -> None:
+def test_bounds_of_json_are_exact(vocab: Vocabulary) -> None:
     matcher = compile_json_schema({"const": ["true", None]}, vocab).matcher()
-    assert 7 <= matcher.tokens_to_finish() <= len('["true", null], ')
+    assert matcher.tokens_to_finish() == 7
     for token in (b"[", b'"', b"true", b'"', b", ", b"null", b"]"):
         before = matcher.tokens_to_finish()
         ids = [int(i) for i in vocab.tokens_beginning(token) if vocab.token(int(i)) == token]
@@ -351,3 +352,20 @@ def test_threads_share_one_grammar(vocab: Vocabulary) -> None:
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_kept_grammars_are_bounded_together() -> None:
+    vocab = Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b""], eos_ids=[256])
+    vocab._compiled_bytes = 40 << 20
+    schema = {"type": "object", "additionalProperties": {"type": "string"}}
+    texts = [json.dumps({**schema, "title": f"t{i}"}) for i in range(12)]
+    content = json.dumps({f"key {i}": f"value {i}" for i in range(200)}).encode()
+    for text in texts:
+        grammar = compile_json_schema(text, vocab)
+        assert grammar.matcher().accept_tokens(list(content))
+        assert grammar.memory > 50_000
+    sizes = [future.result().memory for future in vocab._compiled.values()]
+    assert 3 < len(sizes) < 10
+    assert sum(sizes[:-1]) <= 40 << 20
+    assert compile_json_schema(texts[-1], vocab) is grammar
+    assert compile_json_schema(texts[0], vocab) is compile_json_schema(texts[0], vocab)

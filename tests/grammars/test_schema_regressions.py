@@ -110,6 +110,12 @@ CASES = [
     Case("unique items of any kind", {"type": "array", "uniqueItems": True},
          ["[1,true]", "[[1],[true]]", "[{},[]]"],
          ["[1,1.0]", '["a","\\u0061"]', '[{"a":1,"b":2},{"b":2.0,"a":1}]']),
+    Case("unique items in one of two ways",
+         {"anyOf": [{"uniqueItems": True}, {"maxItems": 2}, {"contains": {"const": "a"}}]},
+         ["[0,0]", '["a","a"]', "[[],[]]", "[0,1,2]", '[0,0,"a"]', '[0,1,1,"a"]'],
+         ["[0,0,1]", "[0,1,1]", "[[],1,[]]"]),
+    Case("contains unique items", {"contains": {"uniqueItems": True, "type": "array"}},
+         ["[[0,0],[0]]", "[[[0,0],[0,0]],[]]", "[[0,1]]"], ["[[0,0]]", '[["a",1,"a"],0]', "[]"]),
     Case("distinct items that are left",
          {"uniqueItems": True, "items": {"enum": [1, 2]}, "minItems": 2, "type": "array"},
          ["[1,2]", "[2,1]"], ["[1]", "[1,1]", "[1,2,1]"]),
@@ -268,3 +274,11 @@ def test_bounds_hold_where_keys_are_made_up(schema: Any, begin: str, order: Any)
         while not matcher.is_complete:
             behind = check_position(matcher, rng)
             assert matcher.accept(min(behind, key=lambda i: (behind[i], rng.random())))
+
+
+def test_a_schema_that_asks_for_too_long_a_text_is_not_called_impossible(vocab: Vocabulary) -> None:
+    item = {"type": "string", "minLength": 1000}
+    with pytest.raises(GrammarError, match="no value of fewer than 2"):
+        compile_json_schema({"type": "array", "minItems": 1_000_000, "items": item}, vocab)
+    with pytest.raises(GrammarError, match="nothing can match"):
+        compile_json_schema({"type": "array", "minItems": 2, "maxItems": 1}, vocab)

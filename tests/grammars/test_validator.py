@@ -14,7 +14,7 @@ from ecma import BadPattern, is_pattern, search
 from hypothesis import given
 from hypothesis import strategies as st
 from referencing import Registry, Resource
-from validator import DRAFTS, Validator, exact, identity, is_multiple, load
+from validator import DRAFTS, OutOfReach, Validator, exact, identity, is_multiple, load
 
 SUITE = os.environ.get("SGLITE_JSON_SCHEMA_SUITE", "")
 FOLDERS = {
@@ -98,6 +98,16 @@ def test_json_that_is_odd_but_right() -> None:
     assert not Validator({"multipleOf": 7}).accepts("1e99999999")
     assert Validator({"type": "integer"}).accepts("10e-1")
     assert not Validator({"type": "integer"}).accepts("1e-99999999")
+    for beyond in ("1e999999999999999999", "1.5e-999999999999999999"):
+        with pytest.raises(OutOfReach):
+            load(beyond)
+
+
+def test_a_part_that_names_its_draft_is_judged_like_the_whole() -> None:
+    part = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "integer"}
+    whole = {**part, "type": "array", "items": part}
+    assert Validator(whole).accepts("[0e7, 1e2]")
+    assert not Validator(whole).accepts("[1e-2]")
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(-6, 6), st.integers(1, 10**6), st.integers(-6, 6))

@@ -32,9 +32,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Overflow, Underflow
 from typing import Any
 
+import attrs
 import jsonschema
 from ecma import search
 from formats_oracle import FORMATS
@@ -44,7 +45,12 @@ from referencing import Registry
 from referencing.jsonschema import lookup_recursive_ref, specification_with
 
 _EXACT = Context(prec=999_999, Emax=10**17, Emin=-(10**17))
+_EXACT.traps[Underflow] = True
 _LONG = 4000  # digits beyond which int() refuses
+
+
+class OutOfReach(ArithmeticError):  # noqa: N818
+    """A number with an exponent that Decimal does not have: nothing here can judge it."""
 
 
 # JSON texts
@@ -52,16 +58,23 @@ _LONG = 4000  # digits beyond which int() refuses
 
 def load(text: str | bytes) -> Any:
     """The value of a JSON text: numbers with a fraction or an exponent are Decimals. Raises
-    ValueError for no JSON, for a key that stands twice and for lone surrogates."""
+    ValueError for no JSON, for a key that stands twice and for lone surrogates; OutOfReach."""
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     return json.loads(
         _decoded(text),
-        parse_float=_EXACT.create_decimal,
+        parse_float=_decimal,
         parse_int=lambda digits: int(digits) if len(digits) < _LONG else Decimal(digits),
         parse_constant=_no_number,
         object_pairs_hook=_object,
     )
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return _EXACT.create_decimal(text)
+    except (Overflow, Underflow) as error:
+        raise OutOfReach(f"{text} has too great an exponent") from error
 
 
 def exact(value: Any) -> Any:
@@ -285,7 +298,23 @@ for _name, _holds in FORMATS.items():
 def _draft(base: Any) -> Any:
     types = base.TYPE_CHECKER.redefine("integer", _is_integer)
     known = {k: check for k, check in _KEYWORDS.items() if k in base.VALIDATORS}
-    return extend(base, {"dependencies": _dependencies, **known}, type_checker=types)
+    draft = extend(base, {"dependencies": _dependencies, **known}, type_checker=types)
+    draft.evolve = _evolve
+    return draft
+
+
+def _evolve(validator: Any, **changes: Any) -> Any:
+    """The validator of a part: jsonschema goes back to its own keywords where it has `$schema`."""
+    for field in attrs.fields(type(validator)):
+        if field.init:
+            changes.setdefault(field.alias, getattr(validator, field.name))
+    named = _named_draft(changes.get("schema", validator.schema))
+    return (DRAFTS[named] if named else type(validator))(**changes)
+
+
+def _named_draft(schema: Any) -> str | None:
+    uri = str(schema.get("$schema", "")) if isinstance(schema, dict) else ""
+    return next((draft for draft in DRAFTS if f"/{draft}/" in uri), None)
 
 
 DRAFTS = {
@@ -303,12 +332,7 @@ class Validator:
 
     def __init__(self, schema: Any, registry: Registry[Any] | None = None) -> None:
         schema = load(schema if isinstance(schema, str) else json.dumps(schema))
-        draft = "2020-12"
-        if isinstance(schema, dict):
-            named = str(schema.get("$schema", ""))
-            draft = next((d for d in DRAFTS if f"/{d}/" in named), draft)
-            # jsonschema goes back to its own keywords where it meets `$schema`.
-            schema = {key: part for key, part in schema.items() if key != "$schema"}
+        draft = _named_draft(schema) or "2020-12"
         self.draft = draft
         self._inside = DRAFTS[draft](
             schema, format_checker=_CHECKER, registry=Registry() if registry is None else registry
@@ -332,7 +356,7 @@ class Validator:
         return None if found is None else f"{found.json_path}: {found.message}"
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(1024)
 def validator_of(text: str) -> Validator:
     """The validator of a schema's text, kept."""
     return Validator(text)

@@ -195,6 +195,7 @@ def test_a_model_file_that_changed_is_refused(tmp_path: Path) -> None:
     class Fake:
         name = "m"
         path = str(file)
+        failure = None
 
     before = digest_of_model(Fake())  # type: ignore[arg-type]
     assert before == digest_of_model(Fake())  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import sglite as sgl
 
 @pytest.fixture(autouse=True)
 def nothing_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sglite.model._fallback", None)
+    monkeypatch.setattr("sglite.model._latest", None)
 
 
 def model_that_says(text: str) -> sgl.Model:

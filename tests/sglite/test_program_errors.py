@@ -234,6 +234,7 @@ def test_a_state_is_dead_after_its_run(scripted: MakeScripted) -> None:
         (lambda *args: None, "needs a first parameter"),
         (lambda s, model: None, "'model'"),
         (lambda s, *, options: None, "'options'"),
+        (lambda s, errors=None: None, "'errors'"),
         (3, "above a def"),
     ],
 )
@@ -267,6 +268,6 @@ def test_arguments_of_the_user_are_not_swallowed(scripted: MakeScripted) -> None
 
 
 def test_no_model_in_use_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sglite.model._fallback", None)
+    monkeypatch.setattr("sglite.model._latest", None)
     with pytest.raises(sgl.ModelError, match=r"sgl\.use"):
         sgl.function(lambda s: None).run()

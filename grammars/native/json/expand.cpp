@@ -2,11 +2,12 @@
 #include "expand.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sglite::json {
 namespace {
 
-constexpr size_t kMostAlternatives = 1024;
+constexpr size_t kMostAlternatives = 8192;
 // Among so many alternatives those that another one includes are looked for.
 constexpr size_t kFewAlternatives = 64;
 
@@ -28,12 +29,12 @@ std::vector<Atoms> Expander::run(const std::vector<Lit>& lits, Type type) {
     std::vector<Atoms> sorted = found_;
     for (Atoms& atoms : sorted) std::ranges::sort(atoms);
     std::vector<Atoms> kept;
+    std::set<Atoms> seen;
     for (size_t i = 0; i < sorted.size(); ++i) {
-        bool needed = true;
-        for (size_t j = 0; j < sorted.size() && needed; ++j) {
-            if (i == j || (sorted.size() > kFewAlternatives && sorted[i] != sorted[j])) continue;
-            const bool includes = std::ranges::includes(sorted[i], sorted[j]);
-            needed = !includes || (sorted[i] == sorted[j] && i < j);
+        bool needed = seen.insert(sorted[i]).second;
+        for (size_t j = 0; j < sorted.size() && needed && sorted.size() <= kFewAlternatives; ++j) {
+            needed = sorted[i].size() <= sorted[j].size() ||
+                     !std::ranges::includes(sorted[i], sorted[j]);
         }
         if (needed) kept.push_back(std::move(found_[i]));
     }

@@ -12,9 +12,11 @@ constexpr size_t kMostGoals = 200'000;
 
 }  // namespace
 
-Goals::Inside::Inside(Value whole, text::Languages& pool, const Style& options)
-    : schema(std::move(whole)),
+Goals::Inside::Inside(Value whole, text::Languages& pool, Spelling& tokens, const Style& options)
+    : Costs(tokens, options),
+      schema(std::move(whole)),
       languages(pool),
+      spelling(tokens),
       style(options),
       document(schema),
       texts(document, formulas, languages),
@@ -23,8 +25,8 @@ Goals::Inside::Inside(Value whole, text::Languages& pool, const Style& options)
       disjoint(formulas, truths, texts),
       expander(document, formulas, reader, truths, disjoint, work),
       scalars(document, formulas, reader, truths, expander, texts, languages, style.any_spelling),
-      shapes(document, formulas, truths, texts, languages, *this) {
-    comma = style.whitespace == Style::Whitespace::kSingle ? 2 : 1;
+      shapes(document, formulas, truths, texts, languages, *this),
+      literals_{spelling.of(kLiterals[0]), spelling.of(kLiterals[1]), spelling.of(kLiterals[2])} {
     texts.satisfying = [this](Lit lit) { return scalars.strings({lit}); };
 }
 
@@ -84,6 +86,17 @@ GoalId Goals::Inside::both(GoalId a, GoalId b) {
     return id;
 }
 
+// It stands beside the goals of formulas: nothing is left to be found of it.
+GoalId Goals::Inside::add(Goal goal) {
+    found.push_back(std::move(goal));
+    lits.emplace_back();
+    numbers.emplace_back();
+    users_.emplace_back();
+    queued_.push_back(false);
+    discovered_ = finished_ = found.size();
+    return static_cast<GoalId>(found.size()) - 1;
+}
+
 // Finding
 
 void Goals::Inside::discover(GoalId id) {
@@ -100,8 +113,10 @@ void Goals::Inside::discover(GoalId id) {
     goal.truth = can(Type::kTrue);
     goal.falsity = can(Type::kFalse);
     if (can(Type::kString)) {
-        goal.strings = scalars.strings(wanted);
-        if (languages.empty(goal.strings)) goal.strings = text::kNoText;
+        patterned(id, Type::kString, [&] {
+            goal.strings = scalars.strings(wanted);
+            if (languages.empty(goal.strings)) goal.strings = text::kNoText;
+        });
     }
     if (can(Type::kInteger) || can(Type::kFraction)) {
         Scalars::Found numbers = scalars.numbers(wanted);
@@ -110,7 +125,9 @@ void Goals::Inside::discover(GoalId id) {
     }
     if (can(Type::kObject)) {
         for (const Atoms& atoms : expander.run(wanted, Type::kObject)) {
-            if (auto shape = shapes.object(atoms)) {
+            std::optional<ObjectShape> shape;
+            patterned(id, Type::kObject, [&] { shape = shapes.object(atoms); });
+            if (shape) {
                 shape->id = objects_++;
                 found[id].objects.push_back(std::move(*shape));
             }
@@ -128,19 +145,24 @@ void Goals::Inside::discover(GoalId id) {
 }
 
 size_t Goals::Inside::memory() const {
-    size_t bytes = formulas.memory() + pairs.size() * 64 + exceptions.size() * 160;
+    size_t bytes = formulas.memory() + pairs.size() * 64;
     bytes += found.size() * (sizeof(Goal) + 160);
     return bytes;
 }
 
 // The face
 
-Goals::Goals(Value schema, text::Languages& languages, const Style& style)
-    : inside_(std::make_unique<Inside>(std::move(schema), languages, style)) {
+Goals::Goals(Value schema, text::Languages& languages, Spelling& spelling, const Style& style)
+    : inside_(std::make_unique<Inside>(std::move(schema), languages, spelling, style)) {
     inside_->root = inside_->goal_of({inside_->formulas.schema(inside_->document.root())});
     inside_->settle();
     inside_->root = inside_->alive(inside_->root);
-    if (inside_->root == kNever) inside_->document.refuse("nothing can match", inside_->blame());
+    if (inside_->root == kNever) {
+        inside_->document.refuse(inside_->too_long ? "no value of fewer than 2^29 tokens can match"
+                                                   : "nothing can match",
+                                 inside_->blame());
+    }
+    inside_->prepare();
 }
 
 Goals::~Goals() = default;
@@ -156,19 +178,12 @@ GoalId Goals::both(GoalId a, GoalId b) {
     return inside_->alive(id);
 }
 
-GoalId Goals::except(GoalId a, const Value& value) {
-    Inside& inside = *inside_;
-    const auto [place, fresh] = inside.exceptions.try_emplace({a, identity(value)}, kNever);
-    if (fresh) {
-        inside.work.refill();
-        inside.kept.push_back(value);
-        std::vector<Lit> lits = inside.lits[a];
-        lits.push_back(negated(inside.formulas.constant(inside.kept.back(), 0)));
-        const GoalId id = inside.goal_of(std::move(lits));
-        inside.settle();
-        place->second = inside.alive(id);
-    }
-    return place->second;
+GoalId Goals::add(Goal goal) { return inside_->add(std::move(goal)); }
+
+int32_t Goals::scalar_cost(const Goal& goal) const { return inside_->scalar_cost(goal); }
+
+text::LangId Goals::texts_of(const text::Decimal& number) {
+    return inside_->scalars.values({number});
 }
 
 size_t Goals::memory() const { return inside_->memory(); }

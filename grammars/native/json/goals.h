@@ -6,6 +6,7 @@
 // `dependent*` and `unevaluated*` are gone here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,9 +14,12 @@
 #include <vector>
 
 #include "../text/languages.h"
+#include "spelling.h"
 #include "value.h"
 
 namespace sglite::json {
+
+constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 using GoalId = int32_t;
 constexpr GoalId kNever = -1;  // no value is asked for: what cannot be met has this number
@@ -75,6 +79,12 @@ struct Goal {
     // How many different values there are, at least, saturating at kPlenty: kPlenty as well where
     // no items of the document must differ.
     int64_t supply = 0;
+    // Of a goal without some values: the goal whose shapes count, and the numbers of the objects
+    // and arrays that are left out.
+    const Goal* base = nullptr;
+    std::vector<int32_t> barred{};
+
+    const Goal& shaped() const { return base == nullptr ? *this : *base; }
 };
 constexpr int64_t kPlenty = 1 << 20;
 
@@ -83,15 +93,19 @@ class Goals {
     // Reads `schema`, finds every goal that can arise from it, and drops what cannot be met.
     // Throws Refused with the JSON pointer of what is not supported, wrong or past the limits, and
     // with "nothing can match" for a schema that no value satisfies.
-    Goals(Value schema, text::Languages& languages, const Style& style);
+    Goals(Value schema, text::Languages& languages, Spelling& spelling, const Style& style);
     ~Goals();
 
     GoalId root() const;
     const Goal& goal(GoalId id) const;  // the reference stays valid
     // Values of both; kNever if there are none.
     GoalId both(GoalId a, GoalId b);
-    // Values of `a` but this one; kNever if there are none.
-    GoalId except(GoalId a, const Value& value);
+    // A goal that was made from others, with its cost.
+    GoalId add(Goal goal);
+    // The least cost of values that are no objects and no arrays.
+    int32_t scalar_cost(const Goal& goal) const;
+    // All texts of a number.
+    text::LangId texts_of(const text::Decimal& number);
     // What is enforced and how: a pointer and a line per schema that can matter, and at last
     // "text" with the manner of writing. For `grammars.explain`.
     std::vector<std::pair<std::string, std::string>> explain() const;

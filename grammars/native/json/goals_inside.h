@@ -27,16 +27,19 @@ struct LitsHash {
 // Goals are found with all shapes that the formulas allow; `cost` falls from kUnreachable to the
 // least fixpoint; then what cannot be met is taken out of the shapes, and they do not change again.
 struct Goals::Inside final : public Shapes::Source, public Costs {
-    Inside(Value schema, text::Languages& languages, const Style& style);
+    Inside(Value schema, text::Languages& languages, Spelling& spelling, const Style& style);
 
     // Shapes::Source
     GoalId goal_of(std::vector<Lit> lits) override;
     // Costs
     int32_t goal(GoalId id) override;
-    int32_t key(std::string_view key) override;
     GoalId both(GoalId a, GoalId b) override;
     int64_t supply(GoalId id) override;
 
+    GoalId add(Goal goal);
+    // Finds, or refuses, all that reading a text can ask for.
+    void prepare();
+    int32_t scalar_cost(const Goal& goal);
     // Finds all goals that arise from the ones that are new, and solves them.
     void settle();
     // A schema that no value satisfies, as deep within the whole as is certain, where the whole is
@@ -49,6 +52,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
 
     const Value schema;
     text::Languages& languages;
+    Spelling& spelling;
     const Style style;
     Document document;
     Formulas formulas;
@@ -67,8 +71,6 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId root = kNever;
 
     std::unordered_map<uint64_t, GoalId> pairs;
-    std::map<std::pair<GoalId, std::string>, GoalId> exceptions;
-    std::deque<Value> kept;  // values that formulas speak of
 
   private:
     struct Supply {
@@ -76,8 +78,29 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
         bool exact = true;
     };
 
+    // Refusals without a place get that of the goal.
     template <typename Do>
-    void placed(size_t id, const Do& work_on);
+    void placed(size_t id, const Do& work_on) {
+        try {
+            work_on(static_cast<GoalId>(id));
+        } catch (const Refused& refused) {
+            if (!refused.pointer.empty() || lits[id].empty()) throw;
+            document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
+        }
+    }
+    // Refusals of languages get the place of the only pattern that has a part in them.
+    template <typename Do>
+    void patterned(GoalId id, Type type, const Do& work_on) {
+        try {
+            work_on();
+        } catch (const Refused& refused) {
+            const int32_t pattern = refused.pointer.empty() ? only_pattern(id, type) : 0;
+            if (pattern == 0) throw;
+            document.refuse(refused.what(), pattern);
+        }
+    }
+    // The pointer of the pattern or format of strings or of keys, 0 if there is not exactly one.
+    int32_t only_pattern(GoalId id, Type type);
     void discover(GoalId id);
     void solve();
     void evaluate(GoalId id);
@@ -88,6 +111,10 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     bool drop_scarce();
     void finish(GoalId id);
     void use(GoalId id);
+    void check_items();
+    void settle_keys(const ObjectShape& shape);
+    void prepare(const ObjectShape& shape);
+    void prepare(const ArrayShape& shape);
 
     const Supply& supply_of(GoalId id);
     Supply count(const ObjectShape& shape);
@@ -101,8 +128,10 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::unordered_map<std::vector<Lit>, GoalId, LitsHash> ids_;
     std::vector<GoalId> by_lit_;  // of goals with a single literal; kUnknown
     static constexpr GoalId kUnknown = -2;
-    size_t discovered_ = 0;  // goals whose shapes are known
-    size_t finished_ = 0;    // goals that do not change any more
+    const std::array<int32_t, 3> literals_;  // what they cost
+    size_t discovered_ = 0;                  // goals whose shapes are known
+    size_t finished_ = 0;                    // goals that do not change any more
+    size_t prepared_ = 0;                    // goals of which nothing can fail later
     GoalId evaluated_ = kNever;
     std::vector<std::vector<GoalId>> users_;  // per goal, whose costs depend on it
     std::vector<GoalId> queue_;

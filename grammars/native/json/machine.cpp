@@ -4,11 +4,10 @@
 #include <array>
 
 #include "../writable.h"
+#include "key_costs.h"
 
 namespace sglite::json {
 namespace {
-
-constexpr std::array<std::string_view, 3> kLiterals{"null", "false", "true"};
 
 bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
 
@@ -50,22 +49,16 @@ const std::array<std::array<bool, 256>, JsonMachine::kDone + 1> JsonMachine::kFo
     return table;
 }();
 
-// Costs of goals are those of Goals; keys are spelled with the tokens that there are.
+// The costs of goals, as Goals has them.
 class JsonMachine::Prices final : public Costs {
   public:
-    explicit Prices(JsonMachine& machine) : machine_(machine) {
-        comma = machine.style_.whitespace == Style::Whitespace::kSingle ? 2 : 1;
+    explicit Prices(JsonMachine& machine)
+        : Costs(machine.spelling_, machine.style_), machine_(machine) {
+        limited = false;
     }
 
     int32_t goal(GoalId id) override {
         return id == kNever ? kUnreachable : machine_.goals_.goal(id).cost;
-    }
-    int32_t key(std::string_view key) override {
-        // A colon with its space, and quotes, beside the text.
-        return machine_.spell(key) + comma + 2;
-    }
-    int32_t extra_key(std::string_view key) override {
-        return static_cast<int32_t>(written(key).size()) + comma + 2;
     }
     GoalId both(GoalId a, GoalId b) override { return machine_.goals_.both(a, b); }
     int64_t supply(GoalId id) override { return machine_.goals_.goal(id).supply; }
@@ -80,14 +73,17 @@ JsonMachine::JsonMachine(Value schema, std::shared_ptr<const Vocabulary> vocabul
       style_(style),
       barred_(barred_bytes(*vocabulary_)),
       languages_(std::make_unique<text::Languages>(options_for(*vocabulary_, barred_))),
-      goals_(std::move(schema), *languages_, style),
+      spelling_(*languages_, &vocabulary_->trie()),
+      goals_(std::move(schema), *languages_, spelling_, style),
       lexer_(*languages_, style.any_spelling, barred_.none()),
       steadies_(lexer_, barred_),
       prices_(std::make_unique<Prices>(*this)),
-      objects_(goals_, *languages_, lexer_, *prices_, style.declared_order),
-      arrays_(goals_, *prices_) {
-    frames_.push_back({Frame::kRoot, -1, -1, 0, false, true, {goals_.root()}, {}, {}, {0}});
+      objects_(goals_, *languages_, lexer_, *prices_, distinct_, style.declared_order),
+      arrays_(goals_, *prices_, distinct_),
+      distinct_(goals_, *languages_, objects_, arrays_) {
+    frames_.push_back({Frame::kRoot, -1, -1, 0, 0, false, true, {goals_.root()}, {}, {}, {0}});
     check_bytes();
+    languages_->lift_limits();
 }
 
 JsonMachine::~JsonMachine() = default;
@@ -123,13 +119,21 @@ int32_t JsonMachine::frame(Frame::Kind kind, int32_t state, int32_t key, int32_t
     if (!fresh) return place->second;
     const bool recording =
         frames_[parent].recording || (kind == Frame::kItem && arrays_[state].unique);
-    frames_.push_back({kind, state, parent, mark, recording});
+    frames_.push_back({kind, state, parent, mark, key, recording});
     memory_ += sizeof(Frame) + 160;
     return place->second;
 }
 
-int32_t JsonMachine::member_frame(int32_t object, int32_t key, int32_t parent) {
-    const int32_t id = frame(Frame::kMember, object, key, parent, 0);
+// Whether what follows depends on the value itself.
+bool JsonMachine::is_watched(const Frame& frame) const {
+    if (frame.kind == Frame::kRoot) return false;
+    return frame.kind == Frame::kItem ? arrays_[frame.state].watched
+                                      : objects_[frame.state].watched;
+}
+
+int32_t JsonMachine::member_frame(int32_t object, int32_t key, int32_t parent, int32_t raw) {
+    const int32_t mark = objects_[object].watched ? raw : 0;
+    const int32_t id = frame(Frame::kMember, object, key, parent, mark);
     Frame& made = frames_[id];
     if (!made.known) {
         made.known = true;
@@ -140,7 +144,7 @@ int32_t JsonMachine::member_frame(int32_t object, int32_t key, int32_t parent) {
 
 // The goals of an item may depend on all values before it, so they are found when it begins.
 int32_t JsonMachine::item_frame(int32_t array, int32_t parent, int32_t raw) {
-    const bool marked = arrays_[array].unique && frames_[parent].recording;
+    const bool marked = arrays_[array].watched && frames_[parent].recording;
     return frame(Frame::kItem, array, 0, parent, marked ? raw : 0);
 }
 
@@ -176,8 +180,15 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
     if (lanes.empty()) return false;
     Frame& of = known(id);
     int32_t value = 0;
-    if (of.kind == Frame::kItem && arrays_[of.state].unique) {
-        value = arrays_.value(raw_.text(raw, of.mark));
+    if (is_watched(of)) value = distinct_.add(raw_.text(raw, of.mark));
+    // Of numbers with great exponents this was not known before.
+    const bool again = of.kind == Frame::kItem && arrays_[of.state].unique &&
+                       std::ranges::binary_search(arrays_[of.state].used, value);
+    const auto is_ruled_out = [&](const ArrayItem& item) { return again && item.shape->unique; };
+    if (again && std::ranges::all_of(lanes, [&](int32_t lane) {
+            return std::ranges::all_of(of.arrays[lane], is_ruled_out);
+        })) {
+        return false;
     }
     std::vector<int32_t> key{id, value};
     key.insert(key.end(), lanes.begin(), lanes.end());
@@ -190,18 +201,23 @@ bool JsonMachine::finish(Position& at, int32_t id, const std::vector<int32_t>& l
         } else if (of.kind == Frame::kMember) {
             std::vector<ObjectItem> items;
             for (const int32_t lane : lanes) {
-                items.insert(items.end(), of.objects[lane].begin(), of.objects[lane].end());
+                for (const ObjectItem& item : of.objects[lane]) {
+                    items.push_back(objects_.agreed(item, keys_.text(of.key), value));
+                }
             }
             to.at[kPlace] = kMemberEnd;
             to.at[kState] = objects_.intern(std::move(items));
         } else {
             std::vector<ArrayItem> items;
-            for (const int32_t lane : lanes) {
-                items.insert(items.end(), of.arrays[lane].begin(), of.arrays[lane].end());
-            }
             std::vector<int32_t> used = arrays_[of.state].used;
             if (arrays_[of.state].unique) {
                 used.insert(std::ranges::lower_bound(used, value), value);
+            }
+            for (const int32_t lane : lanes) {
+                for (const ArrayItem& item : of.arrays[lane]) {
+                    if (is_ruled_out(item)) continue;
+                    items.push_back(arrays_.agreed(item, value, used));
+                }
             }
             to.at[kPlace] = kItemEnd;
             to.at[kState] = arrays_.intern(std::move(items), std::move(used));
@@ -409,7 +425,7 @@ bool JsonMachine::step_key(Position& at, uint8_t byte) {
 }
 
 bool JsonMachine::close_key(Position& at, int32_t key) {
-    const int32_t frame = member_frame(at.at[kObject], key, at.at[kFrame]);
+    const int32_t frame = member_frame(at.at[kObject], key, at.at[kFrame], at.at[kRaw]);
     if (frames_[frame].goals.empty()) return false;
     const int32_t raw = at.at[kRaw];
     at = {};
@@ -428,8 +444,9 @@ bool JsonMachine::close_array(Position& at) {
 }
 
 size_t JsonMachine::memory() const {
-    return memory_ + languages_->memory() + goals_.memory() + lexer_.memory() + objects_.memory() +
-           arrays_.memory() + 48 * (keys_.size() + raw_.size());
+    return memory_ + languages_->memory() + goals_.memory() + lexer_.memory() + spelling_.memory() +
+           objects_.memory() + arrays_.memory() + distinct_.memory() +
+           48 * (keys_.size() + raw_.size());
 }
 
 }  // namespace sglite::json

@@ -19,12 +19,10 @@
 #include "goals.h"
 #include "lexer.h"
 #include "pools.h"
+#include "spelling.h"
 #include "steady.h"
 
 namespace sglite::json {
-
-// How a text is written within a string, canonically.
-std::string written(std::string_view text);
 
 class JsonMachine final : public Machine {
   public:
@@ -75,7 +73,8 @@ class JsonMachine final : public Machine {
         enum Kind { kRoot, kMember, kItem } kind;
         int32_t state;       // of the object or array that this value is part of
         int32_t parent;      // the frame of that object or array
-        int32_t mark;        // where the raw text of an item begins, if it is to be remembered
+        int32_t mark;        // where the raw text of a value begins, if it is to be known
+        int32_t key;         // of a member
         bool recording;      // whether raw text is kept within
         bool known = false;  // whether the rest is
         std::vector<GoalId> goals{};
@@ -93,7 +92,8 @@ class JsonMachine final : public Machine {
 
     // Frames
     int32_t frame(Frame::Kind kind, int32_t state, int32_t key, int32_t parent, int32_t mark);
-    int32_t member_frame(int32_t object, int32_t key, int32_t parent);
+    int32_t member_frame(int32_t object, int32_t key, int32_t parent, int32_t raw = 0);
+    bool is_watched(const Frame& frame) const;
     int32_t item_frame(int32_t array, int32_t parent, int32_t raw);
     Frame& known(int32_t id);
     template <typename Item>
@@ -120,50 +120,67 @@ class JsonMachine final : public Machine {
     int32_t cost_of_value(int32_t frame);
     int32_t cost_of_literal(const Position& at);
     int32_t cost_of_text(const Position& at);
+    struct KeyCosts;
+    KeyCosts& key_costs(int32_t object, int32_t frame);
     int32_t cost_of_key(LexId lex, int32_t object, const std::string& text, int32_t frame);
+    int32_t cost_of_told_key(LexId lex, BaseId kinds, int32_t object, int32_t frame);
+    Lexer::Key key_of(BaseId base, int32_t object);
+    int32_t cost_of_names(const Lexer::Key& key, const KeyCosts& costs) const;
+    BaseId kinds_behind(const KeyCosts& costs, std::string_view text);
+    BaseId kinds_behind(BaseId kinds, std::string_view text);
     int32_t cost_of_extra_key(const std::string& begun, const KeyPlan& plan, int32_t object,
                               int32_t frame);
     text::TextState state_behind(text::LangId language, std::string_view text);
     int32_t cost_of_key_from(text::TextState state, const std::string& begun, const KeyPlan& plan,
                              int32_t object, int32_t frame);
-    template <typename State>
-    int32_t cost_of_closing(const State& state, int32_t frame);
+    template <typename Item>
+    int32_t cost_of_closing(const std::vector<Item>& items, int32_t frame, int32_t place);
     struct Span {
         int32_t least, most;
     };
     Span costs_inside(const Position& at);
-    int32_t spell(std::string_view text);
+    Span costs_of_keys_inside(const Position& at);
 
     // Masks
     bool fill_steady(const Position& at, Mask& mask);
     void walk_signs(const Position& at, const Trie& trie, Mask& mask);
     void walk_text(const Position& at, Mask& mask, int32_t budget);
+    void price_inside(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
+    void price_unfinished(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
+    bool fill_quote(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);
+    bool contents_apart(const Position& at, std::vector<int32_t>& found);
+    void fill_key(const Position& at, int32_t same, Mask& mask);
     bool is_text_free(int32_t frame);
     bool is_free(BaseId base);
     int32_t tails_behind_value(const Position& at, BaseId base);
-    int32_t tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice);
+    int32_t tails_behind_extra(const Position& at, const std::vector<int32_t>& apart,
+                               const StringSlice& slice);
 
     const std::shared_ptr<const Vocabulary> vocabulary_;
     const Style style_;
     const std::bitset<256> barred_;  // bytes that the vocabulary cannot write
     std::unique_ptr<text::Languages> languages_;
+    Spelling spelling_;
     Goals goals_;
     Lexer lexer_;
     Steadies steadies_;
-    std::unique_ptr<Prices> prices_;
+    std::unique_ptr<Costs> prices_;
     Objects objects_;
     Arrays arrays_;
+    Distinct distinct_;
     Chains keys_, raw_;
     Lists tails_, same_masks_;
+    // Masks within keys by what may follow those that are none of the names.
+    std::unordered_map<int32_t, std::vector<uint32_t>> extra_masks_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> known_tails_;
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;
     std::unordered_map<std::vector<int32_t>, Position, NumbersHash> finished_;
-    std::unordered_map<std::string, int32_t> spelled_;
+    std::unordered_map<uint64_t, std::unique_ptr<KeyCosts>> key_costs_;
     size_t memory_ = 0;
 };
 

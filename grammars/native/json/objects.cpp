@@ -1,3 +1,4 @@
+// Objects while they are read.
 #include <algorithm>
 
 #include "containers.h"
@@ -13,7 +14,46 @@ void put(std::string& key, int64_t number) {
     key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-std::string key_of(const std::vector<ObjectItem>& items) {
+bool same(const ObjectItem& a, const ObjectItem& b) {
+    return a.lane == b.lane && a.shape == b.shape && a.at == b.at && a.rivals == b.rivals;
+}
+
+void insert_sorted(std::vector<std::string>& list, const std::string& text) {
+    list.insert(std::ranges::lower_bound(list, text), text);
+}
+
+}  // namespace
+
+// One item per shape that a goal allows.
+std::vector<ObjectItem> Objects::beginnings(const Goal& goal, int32_t lane) {
+    std::vector<ObjectItem> found;
+    for (const ObjectShape& shape : goal.shaped().objects) {
+        ObjectItem item{lane, &shape, json::begin(shape), 0};
+        for (const int32_t value : goal.barred) {
+            if (distinct_[value].kind() == Value::Kind::kObject) item.rivals.push_back(value);
+        }
+        item.close = cost(item, {});
+        if (item.close < kUnreachable) found.push_back(std::move(item));
+    }
+    return found;
+}
+
+int32_t Objects::begin(const std::vector<GoalId>& lanes) {
+    std::vector<ObjectItem> items;
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+        const auto more = beginnings(goals_.goal(lanes[lane]), static_cast<int32_t>(lane));
+        items.insert(items.end(), more.begin(), more.end());
+    }
+    return items.empty() ? -1 : intern(std::move(items));
+}
+
+int32_t Objects::least(const Goal& goal) {
+    int32_t least = kUnreachable;
+    for (const ObjectItem& item : beginnings(goal, 0)) least = std::min(least, item.close);
+    return add_cost(1, least);
+}
+
+std::string Objects::key_of(const std::vector<ObjectItem>& items) {
     std::string key;
     for (const ObjectItem& item : items) {
         put(key, static_cast<int64_t>(item.lane) << 32 | item.shape->id);
@@ -31,32 +71,10 @@ std::string key_of(const std::vector<ObjectItem>& items) {
             put(key, static_cast<int64_t>(extra.size()));
             key += extra;
         }
+        put(key, static_cast<int64_t>(item.rivals.size()) << 32 | item.agreeing);
+        for (const int32_t rival : item.rivals) put(key, rival);
     }
     return key;
-}
-
-bool same(const ObjectItem& a, const ObjectItem& b) {
-    return a.lane == b.lane && a.shape == b.shape && a.at == b.at;
-}
-
-void insert_sorted(std::vector<std::string>& list, const std::string& text) {
-    list.insert(std::ranges::lower_bound(list, text), text);
-}
-
-}  // namespace
-
-int32_t Objects::begin(const std::vector<GoalId>& lanes) {
-    std::vector<ObjectItem> items;
-    for (size_t lane = 0; lane < lanes.size(); ++lane) {
-        for (const ObjectShape& shape : goals_.goal(lanes[lane]).objects) {
-            ObjectProgress at = json::begin(shape);
-            const int32_t close = cost(shape, at);
-            if (close < kUnreachable) {
-                items.push_back({static_cast<int32_t>(lane), &shape, std::move(at), close});
-            }
-        }
-    }
-    return items.empty() ? -1 : intern(std::move(items));
 }
 
 int32_t Objects::intern(std::vector<ObjectItem> items) {
@@ -66,8 +84,11 @@ int32_t Objects::intern(std::vector<ObjectItem> items) {
         });
         std::vector<ObjectItem> distinct;
         for (ObjectItem& item : items) {
-            const bool known = std::ranges::any_of(
-                distinct, [&](const ObjectItem& other) { return same(item, other); });
+            bool known = false;
+            for (size_t i = distinct.size(); i-- > 0 && !known;) {
+                if (distinct[i].lane != item.lane || distinct[i].shape != item.shape) break;
+                known = same(item, distinct[i]);
+            }
             if (!known) distinct.push_back(std::move(item));
         }
         items = std::move(distinct);
@@ -78,13 +99,17 @@ int32_t Objects::intern(std::vector<ObjectItem> items) {
     if (!fresh) return place->second;
     ObjectState state;
     for (const ObjectItem& item : items) {
-        if (can_close(item) && (state.closing.empty() || state.closing.back() != item.lane)) {
+        const bool closes = can_close(item) && !is_rival(item);
+        if (closes && (state.closing.empty() || state.closing.back() != item.lane)) {
             state.closing.push_back(item.lane);
         }
-        for (const std::string& extra : item.at.extras) {
+        const auto add_extra = [&](const std::string& extra) {
             if (!std::ranges::binary_search(state.extras, extra))
                 insert_sorted(state.extras, extra);
-        }
+        };
+        for (const std::string& extra : item.at.extras) add_extra(extra);
+        for (const std::string& extra : extras_of_rivals(item)) add_extra(extra);
+        state.watched = state.watched || !item.rivals.empty();
         memory_ += sizeof item + item.at.used.size() / 8;
     }
     memory_ += sizeof state + 2 * place->first.size() + 128;
@@ -102,27 +127,7 @@ bool Objects::can_close(const ObjectItem& item) const {
     return true;
 }
 
-int32_t Objects::cost(const ObjectShape& shape, const ObjectProgress& at) {
-    return cost_to_close(shape, at, languages_, declared_, costs_);
-}
-
 // Keys
-
-// What is left of a shape's room once its required keys have come.
-struct Objects::Room {
-    int32_t missing = 0;        // required names that have not come
-    int32_t first = INT32_MAX;  // of them
-    bool plain;                 // nothing but required names and a greatest number decides
-
-    explicit Room(const ObjectItem& item) {
-        const ObjectShape& shape = *item.shape;
-        for (size_t i = 0; i < shape.names.size(); ++i) {
-            if (!shape.required[i] || item.at.used[i]) continue;
-            if (missing++ == 0) first = static_cast<int32_t>(i);
-        }
-        plain = shape.some.empty() && item.at.members + missing >= shape.low;
-    }
-};
 
 const ObjectState& Objects::with_keys(int32_t id) {
     if (states_[id].plan >= 0) return states_[id];
@@ -151,14 +156,18 @@ const ObjectState& Objects::with_keys(int32_t id) {
     }
     KeyPlan plan;
     plan.extra = extras.size() == 1 ? extras[0] : languages_.either(std::move(extras));
-    const std::vector<std::string>& used = states_[id].extras;
-    if (plan.extra != text::kNoText && !used.empty()) {
-        // Among endlessly many keys the used ones need no language of their own.
+    // Extra keys that are used cannot come; those of rivals ask something else of their values.
+    const std::vector<std::string>& apart = states_[id].extras;
+    if (plan.extra != text::kNoText && !apart.empty()) {
+        // Among endlessly many keys they need no language of their own.
         const text::TextState start = languages_.start(plan.extra);
-        if (start != text::kDeadText && languages_.reach(start).free == INT32_MAX) {
-            for (const std::string& extra : used) names.emplace_back(extra, false);
-        } else {
-            const LangId others = languages_.complement(languages_.words(used));
+        const bool endless = start != text::kDeadText && languages_.reach(start).free == INT32_MAX;
+        for (const std::string& extra : apart) {
+            const bool allowed = states_[id].watched && !member(id, extra).empty();
+            if (allowed || endless) names.emplace_back(extra, allowed);
+        }
+        if (!endless) {
+            const LangId others = languages_.complement(languages_.words(apart));
             plan.extra = languages_.both({plan.extra, others});
         }
     }
@@ -180,19 +189,25 @@ const ObjectState& Objects::with_keys(int32_t id) {
 
 bool Objects::takes_name(const ObjectItem& item, size_t name) {
     const ObjectShape& shape = *item.shape;
-    if (item.at.used[name]) return false;
-    const auto place = static_cast<int32_t>(name);
     const Room room(item);
-    if (declared_ && (item.at.behind || place < item.at.place || place > room.first)) return false;
-    const int32_t members = room.missing + !shape.required[name];
-    if (shape.high >= 0 && item.at.members + members > shape.high) return false;
-    if (room.plain) return true;
+    if (!fits(item, room, name)) return false;
+    if (room.plain && item.rivals.empty()) return true;
     std::vector<Next<ObjectItem>> found;
-    take(item, shape.names[name], shape.values[name], after_name(item, name), found);
+    take(item, shape.names[name], shape.values[name], after_name(item, name), {}, found);
     return !found.empty();
 }
 
-// The extra keys that an item takes here, those used already not left out.
+// Whether there is room for a name, and it is its turn.
+bool Objects::fits(const ObjectItem& item, const Room& room, size_t name) const {
+    const ObjectShape& shape = *item.shape;
+    if (item.at.used[name]) return false;
+    const auto place = static_cast<int32_t>(name);
+    if (declared_ && (item.at.behind || place < item.at.place || place > room.first)) return false;
+    const int32_t members = room.missing + !shape.required[name];
+    return shape.high < 0 || item.at.members + members <= shape.high;
+}
+
+// The extra keys that an item takes here; those used already and those of rivals not left out.
 LangId Objects::extra_keys(const ObjectItem& item) {
     const ObjectShape& shape = *item.shape;
     if (shape.extras.empty()) return text::kNoText;
@@ -219,11 +234,13 @@ LangId Objects::extra_keys(const ObjectItem& item) {
             }
             classes = std::move(finer);
         }
+        ObjectItem alone = item;
+        alone.rivals.clear();
         for (const LangId keys : classes) {
             for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
                 if (std::ranges::binary_search(item.at.extras, key)) continue;
                 std::vector<Next<ObjectItem>> next;
-                take(item, key, extra.value, after_extra(item, key), next);
+                take(alone, key, extra.value, after_extra(item, key), {}, next);
                 if (!next.empty()) found.push_back(keys);
                 break;
             }
@@ -261,17 +278,56 @@ void Objects::add_kind(const ObjectItem& item, const ObjectShape::Extra& extra, 
     if (goal == kNever) return;
     const LangId keys = all.size() == 1 ? all[0] : languages_.both(std::move(all));
     if (keys == text::kNoText) return;
+    if (const Room room(item); room.plain) {
+        if (declared_ && room.missing > 0) return;
+        const ObjectShape& shape = *item.shape;
+        if (shape.high >= 0 && item.at.members + room.missing + 1 > shape.high) return;
+        const text::TextState start = languages_.start(keys);
+        if (start != text::kDeadText && languages_.reach(start).free == INT32_MAX) {
+            kinds.push_back({keys, item.lane, add_cost(costs_.goal(goal), item.close)});
+            return;
+        }
+    }
     for (const std::string& key : languages_.examples(keys, item.at.extras.size() + 1)) {
         if (std::ranges::binary_search(item.at.extras, key)) continue;
         ObjectProgress after = after_extra(item, key);
         if (item.shape->high >= 0 && after.members > item.shape->high) return;
         after.open &= ~met;
-        const int32_t close = cost(*item.shape, after);
+        const int32_t close = cost_to_close(*item.shape, after, languages_, declared_, costs_);
         if (close < kUnreachable) {
             kinds.push_back({keys, item.lane, add_cost(costs_.goal(goal), close)});
         }
         return;
     }
+}
+
+std::vector<NamePrice> Objects::prices_of_names(int32_t id) {
+    std::vector<NamePrice> prices;
+    const std::vector<std::string>& names = lexer_.plan(with_keys(id).plan).names;
+    for (const ObjectItem& item : states_[id].items) {
+        const ObjectShape& shape = *item.shape;
+        const bool plain = Room(item).plain && item.rivals.empty();
+        for (size_t i = 0; i < shape.names.size(); ++i) {
+            if (!takes_name(item, i)) continue;
+            const std::string& name = shape.names[i];
+            const GoalId value = shape.values[i];
+            int32_t behind = kUnreachable;
+            if (plain) {
+                // The bound of a required member is part of that of the object.
+                behind = shape.required[i] ? item.close - costs_.key(name) - costs_.comma
+                                           : add_cost(costs_.goal(value), item.close);
+            } else {
+                std::vector<Next<ObjectItem>> found;
+                take(item, name, value, after_name(item, i), {}, found);
+                for (const auto& [goal, next] : found) {
+                    behind = std::min(behind, add_cost(costs_.goal(goal), next.close));
+                }
+            }
+            const auto place = std::ranges::lower_bound(names, name) - names.begin();
+            prices.push_back({static_cast<size_t>(place), item.lane, behind});
+        }
+    }
+    return prices;
 }
 
 // Members
@@ -283,7 +339,7 @@ std::vector<Next<ObjectItem>> Objects::member(int32_t id, const std::string& key
         const auto name = std::ranges::find(shape.names, key) - shape.names.begin();
         if (static_cast<size_t>(name) < shape.names.size()) {
             if (takes_name(item, name)) {
-                take(item, key, shape.values[name], after_name(item, name), found);
+                take(item, key, shape.values[name], after_name(item, name), {}, found);
             }
             continue;
         }
@@ -292,7 +348,7 @@ std::vector<Next<ObjectItem>> Objects::member(int32_t id, const std::string& key
         if (declared_ && room.missing > 0) continue;
         for (const auto& extra : shape.extras) {
             if (!languages_.contains(extra.keys, key)) continue;
-            take(item, key, extra.value, after_extra(item, key), found);
+            take(item, key, extra.value, after_extra(item, key), {}, found);
         }
     }
     return found;
@@ -301,7 +357,7 @@ std::vector<Next<ObjectItem>> Objects::member(int32_t id, const std::string& key
 // Every way in which a member with a value of `value` may count, as far as the object can still be
 // finished afterwards: it may or may not meet each demand that fits its key.
 void Objects::take(const ObjectItem& item, const std::string& key, GoalId value,
-                   ObjectProgress after, std::vector<Next<ObjectItem>>& found) {
+                   ObjectProgress after, const Turn& turn, std::vector<Next<ObjectItem>>& found) {
     const ObjectShape& shape = *item.shape;
     if (shape.high >= 0 && item.at.members + 1 > shape.high) return;
     uint32_t fitting = 0;
@@ -317,9 +373,10 @@ void Objects::take(const ObjectItem& item, const std::string& key, GoalId value,
         if (goal != kNever) {
             ObjectProgress then = after;
             then.open &= ~met;
-            const int32_t close = cost(shape, then);
-            if (close < kUnreachable)
-                found.push_back({goal, {item.lane, &shape, std::move(then), close}});
+            const int32_t close = cost_to_close(shape, then, languages_, declared_, costs_);
+            if (close < kUnreachable) {
+                add_next(item, key, goal, std::move(then), close, turn, found);
+            }
         }
         if (met == 0) break;
     }

@@ -15,14 +15,45 @@ namespace sglite::json {
 // What the search asks about goals and texts. Costs are bounds on tokens.
 class Costs {
   public:
+    Costs(Spelling& spelling, const Style& style)
+        : comma(spelling.of(is_single(style) ? ", " : ",")),
+          colon(spelling.of(is_single(style) ? ": " : ":")),
+          end_of_key(spelling.of(is_single(style) ? "\": " : "\":")),
+          spelling_(spelling) {}
     virtual ~Costs() = default;
+
     virtual int32_t goal(GoalId goal) = 0;  // kUnreachable for one that cannot be met (or not yet)
-    virtual int32_t key(std::string_view key) = 0;  // with its quotes and colon
-    // One that is made up: any of the same length may be priced in its place.
-    virtual int32_t extra_key(std::string_view key) { return this->key(key); }
     virtual GoalId both(GoalId a, GoalId b) = 0;
     virtual int64_t supply(GoalId goal) = 0;  // different values, at most kPlenty
-    int32_t comma = 1;                        // with its space
+
+    // With its quotes and colon.
+    int32_t key(const std::string& key) { return 1 + spelling_.rests(key).front() + end_of_key; }
+    // One that is made up: any of the same length may be priced in its place.
+    int32_t extra_key(std::string_view key) const {
+        return 1 + static_cast<int32_t>(written(key).size()) + end_of_key;
+    }
+    // What `close`, from behind an item or member, is from the opening bracket on.
+    int32_t from_begin(int32_t close) const {
+        return close > 1 && close < kUnreachable ? close - comma : close;
+    }
+
+    // kUnreachable, of what could be met but for its length.
+    int32_t unpayable() {
+        too_long = true;
+        return kUnreachable;
+    }
+
+    bool too_long = false;       // whether that was met
+    bool limited = true;         // whether searches are given up; behind a beginning they are not
+    const int32_t comma, colon;  // with their spaces
+    const int32_t end_of_key;    // a quote and the colon
+
+  private:
+    static bool is_single(const Style& style) {
+        return style.whitespace == Style::Whitespace::kSingle;
+    }
+
+    Spelling& spelling_;
 };
 
 struct ObjectProgress {

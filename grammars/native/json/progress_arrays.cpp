@@ -17,14 +17,16 @@ int32_t cost_without_contains(const ArrayShape& shape, int64_t items, Costs& cos
     int64_t cost = 1;
     const auto leading = static_cast<int64_t>(shape.first.size());
     for (int64_t i = items; i < std::min(shape.low, leading); ++i) {
-        if (shape.first[i] == kNever) return kUnreachable;
-        cost += costs.goal(shape.first[i]) + costs.comma;
+        const int32_t item = costs.goal(shape.first[i]);
+        if (item >= kUnreachable) return kUnreachable;
+        cost += item + costs.comma;
     }
     if (const int64_t more = shape.low - std::max(items, leading); more > 0) {
-        if (shape.rest == kNever) return kUnreachable;
-        cost += more * (static_cast<int64_t>(costs.goal(shape.rest)) + costs.comma);
+        const int32_t item = costs.goal(shape.rest);
+        if (item >= kUnreachable) return kUnreachable;
+        cost += more * (static_cast<int64_t>(item) + costs.comma);
     }
-    return static_cast<int32_t>(std::min<int64_t>(cost, kUnreachable));
+    return cost < kUnreachable ? static_cast<int32_t>(cost) : costs.unpayable();
 }
 
 // Adds items one by one, with the cheapest way to every set of counts.
@@ -49,7 +51,7 @@ class Filling {
             }
             ways = std::move(longer);
             seen += ways.size();
-            if (seen > kMostWays) {
+            if (seen > kMostWays && costs_.limited) {
                 throw Refused("'contains' with such counts needs too long a search");
             }
         }
@@ -91,7 +93,10 @@ class Filling {
             }
             if (!possible) continue;
             const int64_t price = cost + costs_.goal(goal) + costs_.comma;
-            if (price >= kUnreachable) continue;
+            if (price >= kUnreachable) {
+                costs_.unpayable();
+                continue;
+            }
             const auto [place, fresh] = longer.try_emplace(std::move(after), price);
             if (!fresh) place->second = std::min(place->second, price);
         }
@@ -157,10 +162,17 @@ bool check_unique(const ArrayShape& shape, Costs& costs) {
         if (costs.supply(goal) < shape.low) scarce = true;
     }
     for (const auto& part : shape.contains) {
-        const bool plenty = part.fails != kNever && costs.supply(part.fails) >= kPlenty;
         if (part.holds == kNever) continue;
-        if (costs.supply(part.holds) < part.low && shape.contains.size() == 1) return false;
-        if (costs.supply(part.holds) < kPlenty && (shape.contains.size() > 1 || !plenty)) {
+        // Of the items that may come those that hold count.
+        const GoalId held = common == kNever ? item_goal(shape, part.begin) : common;
+        const GoalId both = held == kNever ? kNever : costs.both(held, part.holds);
+        const int64_t supply = both == kNever ? 0 : costs.supply(both);
+        if (supply >= kPlenty && costs.supply(part.holds) >= kPlenty) continue;
+        const bool simple = shape.contains.size() == 1 && shape.first.empty() && part.begin == 0;
+        if (simple && supply < part.low) return false;
+        const GoalId rest =
+            part.fails == kNever || held == kNever ? kNever : costs.both(held, part.fails);
+        if (!simple || rest == kNever || costs.supply(rest) < kPlenty) {
             throw Refused("'uniqueItems' beside 'contains' over few values needs a search");
         }
     }

@@ -74,15 +74,31 @@ Scalars::Found Scalars::numbers(const std::vector<Lit>& lits) {
         }
     }
     std::vector<LangId> languages;
-    for (const Numbers& way : found.ways) {
-        const LangId part = language(way);
-        if (part != kNoText) languages.push_back(part);
+    try {
+        for (const Numbers& way : found.ways) {
+            const LangId part = language(way);
+            if (part != kNoText) languages.push_back(part);
+        }
+    } catch (const Refused& refused) {
+        for (const auto* ways : {&whole, &broken}) refuse_multiple(refused, *ways);
+        throw;
     }
     if (!languages.empty()) {
         found.language =
             languages.size() == 1 ? languages[0] : languages_.either(std::move(languages));
     }
     return found;
+}
+
+// With the place of a 'multipleOf', if there is one.
+void Scalars::refuse_multiple(const Refused& refused, const std::vector<Atoms>& ways) {
+    if (!refused.pointer.empty()) return;
+    for (const Atoms& atoms : ways) {
+        for (const Lit atom : atoms) {
+            const Node& node = formulas_.node(atom);
+            if (node.op == Op::kMultiple) document_.refuse(refused.what(), node.pointer);
+        }
+    }
 }
 
 Scalars::Numbers Scalars::merged(const Atoms& atoms, NumberSpec::Kind kind) {

@@ -35,13 +35,15 @@ class Scalars {
         std::vector<Numbers> ways;
     };
     Found numbers(const std::vector<Lit>& lits);
+    // All texts of some numbers.
+    text::LangId values(const std::vector<text::Decimal>& list);
 
   private:
     text::LangId string(Lit lit);
     text::LangId string_group(const Node& node);
+    void refuse_multiple(const Refused& refused, const std::vector<Atoms>& ways);
     Numbers merged(const Atoms& atoms, text::NumberSpec::Kind kind);
     text::LangId language(const Numbers& numbers);
-    text::LangId values(const std::vector<text::Decimal>& list);
 
     Document& document_;
     Formulas& formulas_;

@@ -9,7 +9,7 @@ namespace {
 using text::kNoText;
 using text::LangId;
 
-constexpr size_t kMostPatterns = 8;
+constexpr size_t kMostClasses = 256;
 
 }  // namespace
 
@@ -117,14 +117,32 @@ void Shapes::fill_extras(ObjectShape& shape) {
             }
         }
     }
-    if (sets.size() > kMostPatterns) {
-        throw Refused("more than " + std::to_string(kMostPatterns) +
-                      " patterns for the properties of one object");
+    struct Class {
+        LangId keys;
+        std::vector<int32_t> in{};  // of the sets
+    };
+    std::vector<Class> classes{{besides(names_)}};
+    for (const int32_t set : sets) {
+        const LangId language = texts_.language(set);
+        const LangId others = languages_.complement(language);
+        std::vector<Class> finer;
+        for (Class& keys : classes) {
+            const LangId inside = languages_.both({keys.keys, language});
+            const LangId outside = languages_.both({keys.keys, others});
+            if (!languages_.empty(outside)) finer.push_back({outside, keys.in});
+            if (languages_.empty(inside)) continue;
+            finer.push_back({inside, std::move(keys.in)});
+            finer.back().in.push_back(set);
+        }
+        classes = std::move(finer);
+        if (classes.size() > kMostClasses) {
+            throw Refused("the patterns for the properties of one object overlap in more than " +
+                          std::to_string(kMostClasses) + " ways");
+        }
     }
-    LangId all = -1;
-    for (uint32_t bits = 0; bits < 1u << sets.size(); ++bits) {
+    for (const Class& keys : classes) {
         const auto is_in = [&](int32_t set) {
-            return bits >> (std::ranges::find(sets, set) - sets.begin()) & 1;
+            return std::ranges::find(keys.in, set) != keys.in.end();
         };
         std::vector<Lit> value;
         for (const Rule& rule : rules_) {
@@ -134,21 +152,14 @@ void Shapes::fill_extras(ObjectShape& shape) {
             }
         }
         if (std::ranges::find(value, kFalse) != value.end()) continue;
-        if (all < 0) all = besides(names_);
-        std::vector<LangId> parts{all};
-        for (const int32_t set : sets) {
-            const LangId language = texts_.language(set);
-            parts.push_back(is_in(set) ? language : languages_.complement(language));
-        }
-        const LangId keys = parts.size() == 1 ? all : languages_.both(std::move(parts));
-        if (keys == kNoText || languages_.empty(keys)) continue;
+        if (languages_.empty(keys.keys)) continue;
         const GoalId goal = source_.goal_of(std::move(value));
         if (goal == kNever) continue;
         const auto same = std::ranges::find(shape.extras, goal, &ObjectShape::Extra::value);
         if (same == shape.extras.end()) {
-            shape.extras.push_back({keys, goal});
+            shape.extras.push_back({keys.keys, goal});
         } else {
-            same->keys = languages_.either({same->keys, keys});
+            same->keys = languages_.either({same->keys, keys.keys});
         }
     }
 }

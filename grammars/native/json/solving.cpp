@@ -4,16 +4,6 @@
 #include "goals_inside.h"
 
 namespace sglite::json {
-namespace {
-
-// What a character of a string adds to its length in bytes when it is written.
-int32_t written_size(uint8_t byte) {
-    const bool is_short = byte == '"' || byte == '\\' || (byte >= 8 && byte <= 13 && byte != 11);
-    return is_short ? 2 : byte < 0x20 ? 6 : 1;
-}
-
-}  // namespace
-
 void Goals::Inside::settle() {
     evaluated_ = kNever;  // a refusal may have left it
     const size_t first = finished_;
@@ -41,23 +31,6 @@ void Goals::Inside::use(GoalId id) {
     if (users.empty() || users.back() != evaluated_) users.push_back(evaluated_);
 }
 
-int32_t Goals::Inside::key(std::string_view key) {
-    int32_t cost = 2 + comma;  // quotes, and a colon with its space
-    for (const char c : key) cost += written_size(static_cast<uint8_t>(c));
-    return cost;
-}
-
-// Refusals without a place get that of the goal.
-template <typename Do>
-void Goals::Inside::placed(size_t id, const Do& work_on) {
-    try {
-        work_on(static_cast<GoalId>(id));
-    } catch (const Refused& refused) {
-        if (!refused.pointer.empty() || lits[id].empty()) throw;
-        document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
-    }
-}
-
 void Goals::Inside::solve() {
     for (size_t checked = finished_; checked < found.size();) {
         for (; discovered_ < found.size(); ++discovered_) {
@@ -81,13 +54,7 @@ void Goals::Inside::evaluate(GoalId id) {
     work.spend(4);
     evaluated_ = id;
     const Goal& goal = found[id];
-    int32_t cost = goal.null || goal.truth ? 4 : goal.falsity ? 5 : kUnreachable;
-    if (goal.strings != text::kNoText) {
-        cost = std::min(cost, 2 + languages.distance(languages.start(goal.strings)));
-    }
-    if (goal.numbers != text::kNoText) {
-        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
-    }
+    int32_t cost = scalar_cost(goal);
     for (size_t i = 0; i < found[id].objects.size(); ++i) {
         cost = std::min(cost, cost_of(found[id].objects[i]));
     }
@@ -104,23 +71,40 @@ void Goals::Inside::evaluate(GoalId id) {
     }
 }
 
+int32_t Goals::Inside::scalar_cost(const Goal& goal) {
+    int32_t cost = kUnreachable;
+    if (goal.null) cost = literals_[0];
+    if (goal.falsity) cost = std::min(cost, literals_[1]);
+    if (goal.truth) cost = std::min(cost, literals_[2]);
+    if (goal.strings != text::kNoText) {
+        cost = std::min(cost, 2 + spelling.rest(languages.start(goal.strings)));
+    }
+    if (goal.numbers != text::kNoText) {
+        cost = std::min(cost, languages.distance(languages.start(goal.numbers)));
+    }
+    return cost;
+}
+
 int32_t Goals::Inside::cost_of(const ObjectShape& shape) {
-    int64_t cost = 2, members = 0;
+    int64_t close = 1, members = 0;
     work.spend(static_cast<int64_t>(shape.names.size()));
     for (size_t i = 0; i < shape.names.size(); ++i) {
         if (!shape.required[i]) continue;
         ++members;
-        cost += static_cast<int64_t>(goal(shape.values[i])) + key(shape.names[i]) + comma;
-        if (cost >= kUnreachable) return kUnreachable;
+        const int32_t value = goal(shape.values[i]);
+        if (value >= kUnreachable) return kUnreachable;
+        close += static_cast<int64_t>(value) + key(shape.names[i]) + comma;
+        if (close >= kUnreachable) return unpayable();
     }
     if (shape.some.empty() && members >= shape.low) {
         if (shape.high >= 0 && members > shape.high) return kUnreachable;
-        return static_cast<int32_t>(cost);
+        return 1 + from_begin(static_cast<int32_t>(close));
     }
     for (const GoalId value : shape.values) use(value);
     for (const auto& extra : shape.extras) use(extra.value);
     const ObjectShape now = living(shape);
-    return add_cost(1, cost_to_close(now, begin(now), languages, style.declared_order, *this));
+    return add_cost(
+        1, from_begin(cost_to_close(now, begin(now), languages, style.declared_order, *this)));
 }
 
 int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
@@ -130,7 +114,7 @@ int32_t Goals::Inside::cost_of(const ArrayShape& shape) {
     use(shape.rest);
     for (const auto& part : shape.contains) use(part.holds), use(part.fails);
     const ArrayShape now = living(shape);
-    return add_cost(1, cost_to_close(now, begin(now), *this));
+    return add_cost(1, from_begin(cost_to_close(now, begin(now), *this)));
 }
 
 // Without what cannot be met, or not as far as is known yet.
@@ -165,6 +149,15 @@ ArrayShape Goals::Inside::living(const ArrayShape& shape) const {
 // Takes out arrays whose items cannot differ; whether there were any.
 bool Goals::Inside::drop_scarce() {
     if (!has_unique_) return false;
+    for (size_t i = finished_; i < found.size(); ++i) {
+        for (size_t k = 0; k < found[i].arrays.size(); ++k) {
+            const ArrayShape shape = found[i].arrays[k];
+            if (shape.unique && !shape.contains.empty()) {
+                placed(i, [&](GoalId) { prepare(shape); });
+            }
+        }
+    }
+    solve();
     bool dropped = false;
     for (size_t i = finished_; i < found.size(); ++i) {
         placed(i, [&](GoalId id) {

@@ -68,7 +68,7 @@ class Reader {
 
   private:
     [[noreturn]] void fail(const std::string& reason) const {
-        throw Refused("not JSON: " + reason, std::to_string(at_));
+        throw Refused(reason, std::to_string(at_));
     }
 
     char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }

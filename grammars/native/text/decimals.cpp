@@ -9,8 +9,6 @@ namespace {
 
 using Wide = unsigned __int128;
 
-constexpr int64_t kMostExponent = 1'000'000;
-
 size_t digits_from(std::string_view text, size_t at) {
     while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
     return at;
@@ -22,7 +20,7 @@ size_t digits_from(std::string_view text, size_t at) {
 
 }  // namespace
 
-Decimal decimal(std::string_view text) {
+Decimal decimal(std::string_view text, int64_t most_exponent) {
     Decimal number;
     size_t at = 0;
     if (!text.empty() && text[0] == '-') {
@@ -47,7 +45,7 @@ Decimal decimal(std::string_view text) {
         end = digits_from(text, at);
         if (end == at) refuse(text);
         for (; at < end; ++at) {
-            exponent = std::min(exponent * 10 + (text[at] - '0'), 2 * kMostExponent);
+            exponent = std::min(exponent * 10 + (text[at] - '0'), 2 * most_exponent);
         }
         if (below) exponent = -exponent;
     }
@@ -55,8 +53,8 @@ Decimal decimal(std::string_view text) {
 
     const size_t first = number.digits.find_first_not_of('0');
     if (first == std::string::npos) return {};
-    if (exponent > kMostExponent || exponent < -kMostExponent) {
-        throw Refused("a number whose exponent is beyond " + std::to_string(kMostExponent));
+    if (exponent > most_exponent || exponent < -most_exponent) {
+        throw Refused("a number whose exponent is beyond " + std::to_string(most_exponent));
     }
     const size_t last = number.digits.find_last_not_of('0');
     number.exponent += exponent + static_cast<int64_t>(number.digits.size() - 1 - last);

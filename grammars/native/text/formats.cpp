@@ -40,7 +40,10 @@ constexpr Known kKnown[] = {
 
 std::optional<LangId> format(Languages& languages, std::string_view name) {
     for (const Known& known : kKnown) {
-        if (known.name == name) return known.build(languages);
+        if (known.name != name) continue;
+        const LangId language = known.build(languages);
+        languages.trust(language);
+        return language;
     }
     return std::nullopt;
 }

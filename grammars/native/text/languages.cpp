@@ -73,6 +73,15 @@ LangId Languages::pattern(std::string_view pattern, Dialect dialect, bool search
 
 LangId Languages::automaton(Dfa dfa) { return inside_->name(inside_->pool.table(std::move(dfa))); }
 
+LangId Languages::quote(std::string_view document, bool whole_words) {
+    const TextState start = inside_->pool.quote(document, whole_words);
+    if (start == kDeadText) {
+        throw Refused(whole_words ? "the document has no word that could be quoted"
+                                  : "the document has no character that could be quoted");
+    }
+    return inside_->name(start);
+}
+
 LangId Languages::both(std::vector<LangId> parts) {
     // A list with anything else is the list of those words that are in it.
     for (const LangId part : parts) {
@@ -138,11 +147,24 @@ bool Languages::can_go_on(TextState state) { return state >= 0 && inside_->pool.
 
 int32_t Languages::distance(TextState state) { return inside_->pool.least(state, kWeight); }
 
+std::pair<uint8_t, TextState> Languages::lightest(TextState state) {
+    return inside_->pool.lightest(state);
+}
+
 int32_t Languages::deepest(TextState state) { return inside_->pool.depth(state).deepest; }
 
 Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }
 
+bool Languages::leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const {
+    return inside_->pool.leaves_out(state, most, texts);
+}
+
 TextState Languages::clipped(TextState state) { return inside_->pool.clipped(state); }
+
+std::optional<Quoted> Languages::quoted(TextState state) const {
+    if (state < 0 || inside_->pool.kind(state) != Kind::kQuote) return std::nullopt;
+    return inside_->pool.quoted(state);
+}
 
 const uint8_t* Languages::classes(TextState state) const {
     return inside_->pool.classes(state).of.data();
@@ -152,6 +174,21 @@ bool Languages::allows(TextState state, uint32_t low, uint32_t high) {
     Pool& pool = inside_->pool;
     return state >= 0 && low <= high && pool.allows(state, pool.spelled().before({{low, high}}));
 }
+
+void Languages::settle(LangId language) { inside_->pool.settle(inside_->starts[language]); }
+
+void Languages::settle(const std::vector<LangId>& languages) {
+    std::vector<TextState> states;
+    for (const LangId language : languages) {
+        settle(language);
+        states.push_back(start(language));
+    }
+    inside_->pool.settle_together(states);
+}
+
+void Languages::trust(LangId language) { inside_->pool.trust(inside_->starts[language]); }
+
+void Languages::lift_limits() { inside_->pool.lift_limits(); }
 
 size_t Languages::memory() const {
     size_t bytes = inside_->pool.memory() + inside_->starts.size() * 64;

@@ -9,11 +9,14 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../refused.h"
+#include "passages.h"
 #include "regex.h"
 
 namespace sglite::text {
@@ -43,6 +46,13 @@ struct Reach {
     bool hard = false;
 };
 
+// Where a quote stands in its document.
+struct Quoted {
+    const Passages* passages;
+    Passages::At at;
+    Passages::Count count;
+};
+
 class Languages {
   public:
     struct Options {
@@ -64,6 +74,8 @@ class Languages {
     LangId regex(const Regex& tree, bool search);  // full match, or a match somewhere
     LangId pattern(std::string_view pattern, Dialect dialect, bool search);
     LangId automaton(Dfa dfa);
+    // Passages of a document that are not empty.
+    LangId quote(std::string_view document, bool whole_words);
     LangId both(std::vector<LangId> parts);    // of nothing: every text
     LangId either(std::vector<LangId> parts);  // of nothing: no text
     LangId complement(LangId language);
@@ -86,17 +98,33 @@ class Languages {
     bool can_go_on(TextState state);
     // The weight of the lightest rest that ends in the language; never kUnreachable.
     int32_t distance(TextState state);
+    // The first step of a lightest rest, where that is not empty.
+    std::pair<uint8_t, TextState> lightest(TextState state);
     // Over all states that can follow, the greatest number of characters that the shortest rest
     // has; kUnreachable where it is not known.
     int32_t deepest(TextState state);
     // Only at the start of a character.
     Reach reach(TextState state);
+    // Whether every text may follow but at most `most` ones, which are added to `texts` then.
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
     // A state with the same next steps for texts of up to longest_token bytes.
     TextState clipped(TextState state);
+    // What a state is that belongs to a quote alone, bounded in length or not.
+    std::optional<Quoted> quoted(TextState state) const;
     // Per byte a class; those of one class lead to the same state.
     const uint8_t* classes(TextState state) const;
     // Whether a character of [low, high] can follow.
     bool allows(TextState state, uint32_t low, uint32_t high);
+
+    // Finds what could need a search when texts of the language are read. Throws Refused where it
+    // is too much.
+    void settle(LangId language);
+    // The same for every way to be in some of the languages and not in others.
+    void settle(const std::vector<LangId>& languages);
+    // Leaves out a language of ours that is known to need no long search.
+    void trust(LangId language);
+    // From here on no search is given up: all languages have been settled.
+    void lift_limits();
 
     // Rough size in bytes.
     size_t memory() const;

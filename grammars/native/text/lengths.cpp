@@ -8,19 +8,22 @@ namespace sglite::text {
 namespace {
 
 // Edges walked for one graph.
-constexpr size_t kMostWork = 50'000'000;
+constexpr size_t kMostWork = 20'000'000;
 
 bool bit(const std::vector<uint64_t>& bits, size_t i) { return bits[i / 64] >> (i % 64) & 1; }
 
 }  // namespace
 
-void Lengths::explore(Pool& pool, int32_t state) {
+// Which graphs hold the states that can follow.
+std::set<uint32_t> Lengths::explore(Pool& pool, int32_t state) {
     Graph graph;
+    std::set<uint32_t> found;
     std::vector<int32_t> states{state};
     std::unordered_map<int32_t, uint32_t> numbers{{state, 0}};
     std::vector<std::pair<uint32_t, bool>> edges;
+    const auto most = static_cast<size_t>(pool.options_.most_states) / 5;
     for (size_t i = 0; i < states.size(); ++i) {
-        if (states.size() > static_cast<size_t>(pool.options_.most_states)) {
+        if (pool.limited_ && states.size() > most) {
             throw Refused("to find how long the texts of a pattern may be takes too long");
         }
         graph.first.push_back(static_cast<uint32_t>(graph.next.size()));
@@ -44,14 +47,18 @@ void Lengths::explore(Pool& pool, int32_t state) {
     graph.first.push_back(static_cast<uint32_t>(graph.next.size()));
     memory_ += graph.next.size() * 5 + states.size() * 64;
     for (size_t i = 0; i < states.size(); ++i) {
-        places_[states[i]] = {static_cast<uint32_t>(graphs_.size()), static_cast<uint32_t>(i)};
+        const auto graph_number = static_cast<uint32_t>(graphs_.size());
+        const auto [place, fresh] =
+            places_.try_emplace(states[i], graph_number, static_cast<uint32_t>(i));
+        found.insert(place->second.first);
     }
     graphs_.push_back(std::move(graph));
+    return found;
 }
 
-void Lengths::add_level(Graph& graph) {
+void Lengths::add_level(Graph& graph, bool limited) {
     const size_t count = graph.accepting.size();
-    if (graph.levels.size() * graph.next.size() > kMostWork) {
+    if (limited && graph.levels.size() * graph.next.size() > kMostWork) {
         throw Refused("to find how long the texts of a pattern may be takes too long");
     }
     std::vector<uint64_t> bits((count + 63) / 64);
@@ -82,6 +89,15 @@ void Lengths::add_level(Graph& graph) {
     graph.levels.push_back(std::move(bits));
 }
 
+void Lengths::prepare(Pool& pool, int32_t state, int32_t high) {
+    for (const uint32_t number : explore(pool, state)) {
+        Graph& graph = graphs_[number];
+        while (graph.period == 0 && graph.levels.size() <= static_cast<size_t>(high)) {
+            add_level(graph, pool.limited_);
+        }
+    }
+}
+
 bool Lengths::any(Pool& pool, int32_t state, int32_t low, int32_t high) {
     if (!places_.contains(state)) explore(pool, state);
     const auto [which, number] = places_[state];
@@ -89,7 +105,7 @@ bool Lengths::any(Pool& pool, int32_t state, int32_t low, int32_t high) {
     for (int64_t length = low, tried = 0; length <= high; ++length, ++tried) {
         auto known = static_cast<int64_t>(graph.levels.size());
         while (graph.period == 0 && known <= length) {
-            add_level(graph);
+            add_level(graph, pool.limited_);
             known = static_cast<int64_t>(graph.levels.size());
         }
         int64_t at = length;

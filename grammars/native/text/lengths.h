@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,9 @@ class Lengths {
   public:
     // Whether some rest of `state`, which is live, has from `low` to `high` characters.
     bool any(Pool& pool, int32_t state, int32_t low, int32_t high);
+    // Finds all that `any` can ask of `state` and what follows it, up to `high`. Throws Refused
+    // where that is too much.
+    void prepare(Pool& pool, int32_t state, int32_t high);
     size_t memory() const;
 
   private:
@@ -31,8 +35,8 @@ class Lengths {
         int64_t period = 0;  // 0: not found yet; then levels end one period behind their first
     };
 
-    void explore(Pool& pool, int32_t state);
-    void add_level(Graph& graph);
+    std::set<uint32_t> explore(Pool& pool, int32_t state);
+    void add_level(Graph& graph, bool limited);
 
     std::vector<Graph> graphs_;
     std::unordered_map<int32_t, std::pair<uint32_t, uint32_t>> places_;  // graph, number in it

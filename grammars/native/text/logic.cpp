@@ -16,6 +16,7 @@ void sort_unique(std::vector<TextState>& states) {
 }  // namespace
 
 TextState Pool::both(std::vector<TextState> open) {
+    spend(static_cast<int64_t>(open.size()));
     std::vector<TextState> states;
     int32_t need = 0, room = kEndless, node = kAnyCharacter;
     const auto narrow = [&](int32_t low, int32_t high) {
@@ -65,6 +66,10 @@ TextState Pool::bounded(TextState state, int32_t need, int32_t room) {
         return length(std::max(need, part(state, 0)), std::min(room, part(state, 1)),
                       part(state, 2));
     }
+    if (kind(state) == Kind::kQuote) {
+        const auto [passages, at, count] = quoted(state);
+        return quote(part(state, 0), at, {std::max(need, count.need), std::min(room, count.room)});
+    }
     if (kind(state) == Kind::kBounded) {
         return bounded(part(state, 0), std::max(need, part(state, 1)),
                        std::min(room, part(state, 2)));
@@ -75,6 +80,7 @@ TextState Pool::bounded(TextState state, int32_t need, int32_t room) {
 }
 
 TextState Pool::either(std::vector<TextState> open) {
+    spend(static_cast<int64_t>(open.size()));
     std::vector<TextState> states;
     std::vector<std::pair<int32_t, int32_t>> lengths;
     int32_t node = kAnyCharacter;

@@ -316,6 +316,61 @@ void find_costs(Nfa& nfa, Spelled& spelled) {
     });
 }
 
+constexpr int32_t kNotMet = -1, kMany = -2;
+
+// How many characters lead from `start` to every place, if there is one number for all ways: within
+// a loop, or past whole loops.
+std::vector<int32_t> distances(const Nfa& nfa, int32_t start, int32_t loop,
+                               const std::vector<int32_t>& bodies) {
+    std::vector<int32_t> found(nfa.nodes.size(), kNotMet);
+    std::vector<int32_t> open;
+    const auto reach = [&](int32_t node, int32_t distance) {
+        if (node < 0 || nfa.nodes[node].loop != loop || found[node] == distance) return;
+        if (found[node] == kMany) return;
+        found[node] = found[node] == kNotMet ? distance : kMany;
+        open.push_back(node);
+    };
+    reach(start, 0);
+    while (!open.empty()) {
+        const Nfa::Node& node = nfa.nodes[open.back()];
+        const int32_t distance = found[open.back()];
+        open.pop_back();
+        if (node.kind == Kind::kEnter) {
+            const Nfa::Loop& inner = nfa.loops[node.other];
+            const int32_t body = bodies[node.other];
+            const bool fixed = distance >= 0 && body >= 0 && inner.low == inner.high &&
+                               int64_t{inner.low} * body < kMostCount - distance;
+            reach(inner.exit, fixed ? distance + inner.low * body : kMany);
+        } else if (node.kind == Kind::kChars) {
+            reach(node.next, distance >= 0 && distance < kMostCount ? distance + 1 : kMany);
+        } else {
+            reach(node.next, distance);
+            if (node.kind == Kind::kSplit) reach(node.other, distance);
+        }
+    }
+    return found;
+}
+
+// Where only one count can be meant at a time.
+void find_single_counts(Nfa& nfa) {
+    std::vector<int32_t> bodies(nfa.loops.size(), kMany);
+    for (const Nfa::Node& node : nfa.nodes) {
+        if (node.kind == Kind::kChars && node.loop >= 0) ++nfa.loops[node.loop].characters;
+    }
+    for (size_t i = 0; i < nfa.nodes.size(); ++i) {
+        const Nfa::Node& node = nfa.nodes[i];
+        if (node.kind != Kind::kCheck) continue;
+        const int32_t loop = node.other;
+        bodies[loop] = distances(nfa, nfa.loops[loop].body, loop, bodies)[i];
+    }
+    const std::vector<int32_t> outside = distances(nfa, nfa.start, -1, bodies);
+    for (size_t i = 0; i < nfa.nodes.size(); ++i) {
+        const Nfa::Node& node = nfa.nodes[i];
+        if (node.kind != Kind::kEnter) continue;
+        nfa.loops[node.other].single = outside[i] >= 0 && bodies[node.other] > 0;
+    }
+}
+
 }  // namespace
 
 int32_t Nfa::total(const std::vector<int32_t>& cost, int32_t node, int32_t need) const {
@@ -360,6 +415,7 @@ Nfa build_nfa(const Regex& tree, std::vector<Ranges> borders, Spelled& spelled) 
     nfa.look_nfas.assign(nfa.looks.size(), -1);
     nfa.stamps.assign(nfa.nodes.size(), 0);
     find_costs(nfa, spelled);
+    if (!nfa.loops.empty()) find_single_counts(nfa);
     for (size_t i = 0; i < nfa.nodes.size(); ++i) {
         const Nfa::Node& node = nfa.nodes[i];
         if (node.kind != Kind::kChars) continue;

@@ -50,6 +50,8 @@ struct Nfa {
     struct Loop {
         int32_t low, high;  // high: kEndless, too
         int32_t body = -1, exit = -1;
+        int32_t characters = 0;  // places inside
+        bool single = false;     // no text leads inside with two different counts
     };
     // Least costs from a node to the end of a match; kUnreachable where there is none. Inside a
     // loop: to the end of the iteration.
@@ -66,6 +68,7 @@ struct Nfa {
     std::vector<Regex> looks;
     std::vector<int32_t> look_nfas;  // filled by the owner, -1 before
     std::vector<Ranges> borders;
+    std::vector<int32_t> border_states;  // texts that begin with one; filled by the owner
     Costs costs;
     int32_t start = -1;
     int32_t classes = 0;  // filled by the owner

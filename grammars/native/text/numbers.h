@@ -23,7 +23,9 @@ struct Decimal {
 };
 
 // Of any JSON number. Throws Refused for another text.
-Decimal decimal(std::string_view text);
+// The exponent, as it is written, is at most `most_exponent`.
+constexpr int64_t kMostExponent = 1'000'000;
+Decimal decimal(std::string_view text, int64_t most_exponent = kMostExponent);
 int compare(const Decimal& a, const Decimal& b);
 // Whether `value` is a whole multiple of `unit`, which is above zero.
 bool is_multiple(const Decimal& value, const Decimal& unit);

@@ -113,7 +113,15 @@ TextState Pool::next(TextState state, uint8_t byte) {
     return edge(state, byte_class);
 }
 
+void Pool::spend(int64_t work) {
+    work_left_ -= work;
+    if (limited_ && work_left_ < 0) {
+        throw Refused("the patterns and lengths of a schema take too long to compile together");
+    }
+}
+
 TextState Pool::step(TextState state, uint8_t byte) {
+    spend(1 + states_[state].size);
     switch (states_[state].kind) {
         case Kind::kLength:
             return step_length(state, byte);
@@ -123,6 +131,8 @@ TextState Pool::step(TextState state, uint8_t byte) {
             return step_tree(state, byte);
         case Kind::kTable:
             return step_table(state, byte);
+        case Kind::kQuote:
+            return step_quote(state, byte);
         default:
             return step_logic(state, byte);
     }
@@ -146,6 +156,25 @@ int32_t Pool::least(TextState state, Measure measure) {
     if (known >= 0) return known;
     search(state, measure);
     return states_[state].least[measure];
+}
+
+std::pair<uint8_t, TextState> Pool::lightest(TextState state) {
+    const int32_t all = least(state, kWeight);
+    std::array<TextState, 256> to;  // per class
+    to.fill(kDeadText);
+    std::array<bool, 256> seen{};
+    for (int byte = 0; byte < 256; ++byte) {
+        const uint8_t c = states_[state].of[byte];
+        if (!seen[c]) {
+            seen[c] = true;
+            to[c] = next(state, static_cast<uint8_t>(byte));
+        }
+        if (to[c] < 0 || options_.weight[byte] > all) continue;
+        if (least(to[c], kWeight) == all - options_.weight[byte]) {
+            return {static_cast<uint8_t>(byte), to[c]};
+        }
+    }
+    return {0, kDeadText};
 }
 
 bool Pool::can_go_on(TextState state) {

@@ -46,6 +46,11 @@ int32_t Pool::known_least(TextState state, Measure measure) {
         case Kind::kTable:
             least = dfas_[part(state, 0)].least[measure][part(state, 1)];
             break;
+        case Kind::kQuote: {
+            const auto [passages, at, count] = quoted(state);
+            least = passages->least(at, count, measure == kCharacters);
+            break;
+        }
         case Kind::kEither: {
             if (states_[state].conditional) return -1;
             least = kUnreachable;
@@ -71,8 +76,15 @@ int32_t Pool::known_least(TextState state, Measure measure) {
     return states_[state].least[measure] = saturate(least);
 }
 
+// States share parts, so what was found is kept.
 int32_t Pool::lower_bound(TextState state, Measure measure) {
     if (states_[state].least[measure] >= 0) return states_[state].least[measure];
+    if (states_[state].bound[measure] >= 0) return states_[state].bound[measure];
+    const int32_t found = find_lower_bound(state, measure);
+    return states_[state].bound[measure] = found;
+}
+
+int32_t Pool::find_lower_bound(TextState state, Measure measure) {
     int64_t bound = 0;
     switch (kind(state)) {
         case Kind::kEither:
@@ -143,7 +155,9 @@ void Pool::search(TextState start, Measure measure) {
             return;
         }
         left -= classes(state).count;
-        if (left < 0 || parts_.size() > most_parts || states_.size() > most_made) {
+        spend(classes(state).count);
+        const bool too_many = parts_.size() > most_parts || states_.size() > most_made;
+        if (limited_ && (left < 0 || too_many)) {
             throw Refused("to find whether texts can be finished takes too long");
         }
         for (int c = 1; c < classes(state).count; ++c) {

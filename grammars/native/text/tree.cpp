@@ -60,6 +60,7 @@ struct Pool::Closing {
             if (automaton.stamps[place] == automaton.stamp) return;
             automaton.stamps[place] = automaton.stamp;
         } else {
+            pool.spend(1 + static_cast<int64_t>(seen.size()) / 16);
             if (std::find(seen.begin(), seen.end(), one) != seen.end()) return;
             seen.push_back(one);
         }
@@ -87,6 +88,17 @@ struct Pool::Closing {
             nfa().look_nfas[which] = found;
         }
         return pool.begin(nfa().look_nfas[which], context);
+    }
+
+    // Texts that begin with a character of a border.
+    TextState border(int32_t which) {
+        constexpr TextState kUnknown = -2;
+        if (nfa().border_states.empty()) nfa().border_states.resize(nfa().borders.size(), kUnknown);
+        if (nfa().border_states[which] == kUnknown) {
+            const TextState found = pool.tree(one_of(nfa().borders[which]), false);
+            nfa().border_states[which] = found;
+        }
+        return nfa().border_states[which];
     }
 
     void follow(const Open& at, Context context) {
@@ -120,7 +132,7 @@ struct Pool::Closing {
             case Nfa::Kind::kInside: {
                 const bool behind = context >> (node.other + 1) & 1;
                 const bool wanted = behind != (node.kind == Nfa::Kind::kBoundary);
-                const TextState ahead = pool.tree(one_of(nfa().borders[node.other]), false);
+                const TextState ahead = border(node.other);
                 condition(at, node.next, wanted ? ahead : pool.complement(ahead));
                 return;
             }
@@ -148,8 +160,9 @@ struct Pool::Closing {
         while (!open.empty()) {
             const Open at = open.back();
             open.pop_back();
+            pool.spend(1);
             follow(at, context);
-            if (out.size() + seen.size() > kMostItems) {
+            if (pool.limited_ && out.size() + seen.size() > kMostItems) {
                 throw Refused("the pattern has too many readings of one text");
             }
         }

@@ -1,0 +1,111 @@
+"""Records out of a document that is read window by window, each with the places where it stands.
+
+python examples/long_document.py            the log of a harbour in examples/data
+python examples/long_document.py LOG.txt    yours
+
+Arrivals of ships become records of ship, port and cargo. Every word of a record has to stand in the
+window that it was read from, which a validator checks: the model is told what it made up, and asked
+once more. Then the records are merged by ship, and proved by the places in the document.
+
+A model of 135M parameters names about two of three ships here, and makes mistakes that no check of
+words can see: a ship that is mended arrives, a port is taken for a cargo. Where a window has no
+ship it repeats those of the samples, which is what the check is for. Larger models do better.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, create_model
+
+import sglite as sgl
+
+LOG = Path(__file__).parent / "data" / "harbour_log.txt"
+TOKENS, OVERLAP = 90, 20  # of a window; more than one or two ships in it are too much for 135M
+FIELDS = ("ship", "port", "cargo")
+
+# A small model learns from them what we want.
+SAMPLES = {
+    "2 May. The sloop Martha came in from Leith with wool for the weavers. A dog fell into the "
+    "harbour and was saved.": [("Martha", "Leith", "wool")],
+    "6 May. The men mended nets. The bark Rosa has arrived from Oporto with wine. Her captain "
+    "limps.": [("Rosa", "Oporto", "wine")],
+    "9 May. The brig Hector arrived from Cadiz with cork. Later the steamer Union brought sugar "
+    "from London.": [("Hector", "Cadiz", "cork"), ("Union", "London", "sugar")],
+}
+
+Place = tuple[int, int]  # characters of the document, from the first to behind the last
+Evidence = dict[str, dict[tuple[str, str], set[Place]]]  # ship -> field and value -> places
+
+
+def find(text: str, words: str) -> int:
+    """Where whole words stand in a text; -1 for nowhere."""
+    found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) if words.strip() else None
+    return found.start() if found else -1
+
+
+def stands_in(text: str, words: str) -> str:
+    """A validator: `words` are a part of `text`."""
+    if find(text, words) < 0:
+        raise ValueError(f"{words!r} does not stand in the log")
+    return words
+
+
+def arrivals_in(text: str) -> Any:
+    """The type of what is read out of this text."""
+    words = Annotated[str, Field(max_length=24), AfterValidator(partial(stands_in, text))]
+    arrival: Any = create_model("Arrival", **dict.fromkeys(FIELDS, (words, ...)))
+    return Annotated[list[arrival], Field(min_length=1, max_length=2)]
+
+
+@sgl.function
+def read_window(s: sgl.State, text: str) -> None:
+    s += sgl.system("You list the ships that arrive, each with its port and cargo, as in the log.")
+    for sample, arrivals in SAMPLES.items():
+        s += sgl.user(sample)
+        s += sgl.assistant(json.dumps([dict(zip(FIELDS, a, strict=True)) for a in arrivals]))
+    s += sgl.user(text)
+    s += sgl.assistant(sgl.gen("arrivals", arrivals_in(text), max_tokens=120, retries=1))
+
+
+def merged(windows: Iterable[sgl.Window], rows: Iterable[sgl.Result]) -> Evidence:
+    """All that was read, by ship; what two windows have of one place is one."""
+    found: Evidence = {}
+    for window, row in zip(windows, rows, strict=True):
+        for arrival in [] if row.error else row["arrivals"]:
+            said = found.setdefault(arrival.ship, {})
+            for name in FIELDS:
+                value = getattr(arrival, name)
+                at = window.start + find(window.text, value)
+                said.setdefault((name, value), set()).add((at, at + len(value)))
+    return found
+
+
+def main(paths: list[Path]) -> None:
+    doc = (paths or [LOG])[0].read_text(encoding="utf-8")
+    windows = sgl.windows(doc, tokens=TOKENS, overlap=OVERLAP)
+    rows = read_window.run_batch([{"text": window.text} for window in windows], errors="return")
+    for ship, said in merged(windows, rows).items():
+        print(ship)
+        for (name, value), places in said.items():
+            for start, end in sorted(places):
+                around = doc[max(0, start - 24) : end + 24].replace("\n", " ")
+                print(f"  {name:5} {value:14} at {start:5}  ...{around}...")
+    tries = sum(len(row.meta("arrivals").attempts) for row in rows if "arrivals" in row)
+    refused = [row for row in rows if isinstance(row.error, sgl.RetryError)]
+    usage = sgl.Usage()
+    for row in rows:
+        usage.add(row.usage)
+    print(f"{len(windows)} windows, {tries} attempts; {len(refused)} windows gave nothing that")
+    print(f"stands in them. {usage.prompt_tokens} tokens read, {usage.cached_tokens} reused.")
+
+
+if __name__ == "__main__":
+    with sgl.Model("smollm2") as model, sgl.use(model):
+        main([Path(argument) for argument in sys.argv[1:]])
