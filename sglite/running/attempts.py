@@ -26,6 +26,7 @@ from sglite.errors import ProgramError
 from sglite.running.lowering import Pending
 from sglite.running.record import Slot, SpecialText, TemplateText, add_parts
 from sglite.runtime.segment import Attempt, Gen, Hole, HoleResult, Piece, Usage
+from sglite.runtime.values import value
 
 if TYPE_CHECKING:
     from sglite.language.recorder import Recorder
@@ -80,11 +81,11 @@ class Trial:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RetriedGen(Gen):
     """The step of a hole with retries."""
 
-    trial: Trial = field(compare=False, repr=False)
+    trial: Trial = field(compare=False, repr=False, kw_only=True)
 
     def attempt(self, number: int) -> Gen:
         """The step of one attempt; the first one, 0, is that of any hole. A refused value stays in
