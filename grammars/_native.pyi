@@ -78,6 +78,9 @@ class Matcher:
 def compile_pattern(
     pattern: bytes, search: bool, ecma: bool, vocabulary: Vocabulary
 ) -> Grammar: ...
+def compile_quote(
+    document: bytes, whole_words: bool, low: int, high: int, vocabulary: Vocabulary
+) -> Grammar: ...
 def json_schema(
     schema: str, vocabulary: Vocabulary, declared_order: bool, whitespace: int, any_spelling: bool
 ) -> Grammar: ...

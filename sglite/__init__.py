@@ -11,7 +11,7 @@
 
 Programs    function, Function, State, Options
 Holes       gen, select, Constraint
-Patterns    one_of, many, optional, regex, typed, capture: what a hole may write
+Patterns    one_of, many, optional, regex, typed, capture, quote: what a hole may write
 Chats       system, user, assistant, tool_result, role, special
 Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from sglite.language.primitives import user as user
     from sglite.language.program import Function as Function
     from sglite.language.program import function as function
+    from sglite.language.quotes import quote as quote
     from sglite.language.state import State as State
     from sglite.model import Model as Model
     from sglite.model import current_model as current_model
@@ -117,6 +118,7 @@ _HOMES = {
     "sglite.running.replaying": "replay",
     "sglite.running.result": "BatchError Result",
     "sglite.runtime.segment": "Attempt Constraint Usage",
+    "sglite.language.quotes": "quote",
     "sglite.language.state": "State",
     "sglite.running.stream": _EVENTS,
     "sglite.tools.declared": "Tool ToolCall ToolResult tool",

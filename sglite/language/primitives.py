@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglite.grammars import compose
+from sglite.grammars.quotes import Quote
 from sglite.language import ir
 from sglite.language.arguments import (
     biases,
@@ -21,7 +22,7 @@ from sglite.language.arguments import (
 )
 from sglite.language.composition import pattern
 from sglite.language.suggestions import did_you_mean, names_unknown_arguments, remembers
-from sglite.language.types import ValueType, json_type, schema_type, value_type
+from sglite.language.types import ValueType, json_type, quote_type, schema_type, value_type
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
 from sglite.tools.declared import Tool, tool_tuple
@@ -70,7 +71,8 @@ def gen(
 
     - `type`: `str` (free text), `int`, `float`, `bool`, `Literal[...]`, an Enum, `date`, `time`,
       `datetime`, `UUID`, `Decimal` as plain text; dataclasses, TypedDicts, pydantic models, lists,
-      dicts, tuples and unions as JSON. The value is an object of that type. Before one that is
+      dicts, tuples and unions as JSON. The value is an object of that type; or a pattern, such as
+      `sgl.quote(document)`: the value is text out of the document. Before one that is
       plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
@@ -279,6 +281,8 @@ def special(text: str) -> ir.Special:
 
 
 def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
+    if isinstance(type, ir.Expression):
+        return _pattern_type(type)
     if type is not None:
         return value_type(type)
     if regex is not None:
@@ -300,14 +304,20 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
     if isinstance(grammar, Path):
         return ValueType(Constraint("parts", compose.grammar(grammar)), None)
     if isinstance(grammar, compose.Part | ir.Expression):
-        found = pattern(grammar)
-        return ValueType(found.constraint, None, captures=found.captures)
+        return _pattern_type(grammar)
     if grammar is not None:
         raise TypeError(
             "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "
             f"Constraint, got {grammar!r}"
         )
     return ValueType(None, None)
+
+
+def _pattern_type(content: compose.Part | ir.Expression) -> ValueType:
+    found = pattern(content)
+    if isinstance(found.part, Quote):
+        return quote_type(found.part)
+    return ValueType(found.constraint, None, captures=found.captures)
 
 
 def _same_kind(error: TypeError | ValueError) -> type[TypeError] | type[ValueError]:

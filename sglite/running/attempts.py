@@ -136,9 +136,12 @@ def restored_attempts(said: Iterable[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     )
 
 
-def gave_up(slot: Slot, refusal: ProgramError, result: HoleResult, why: str) -> RetryError:
-    """The error of a hole whose last attempt was refused."""
+def gave_up(
+    slot: Slot, refusal: ProgramError, result: HoleResult, no_room: Exception | None
+) -> RetryError:
+    """The error of a hole whose last attempt was refused. `no_room`: why there is not one more."""
     tries = len(result.attempts)
+    why = "" if no_room is None else f", and there is no room to try it again ({no_room})"
     said = slot.error(
         f"was refused {tries} time{'s' * (tries != 1)}{why}; the last time it wrote "
         f"{result.text!r}: {'; '.join(errors_of(refusal))}"
@@ -146,7 +149,7 @@ def gave_up(slot: Slot, refusal: ProgramError, result: HoleResult, why: str) -> 
     error = RetryError(str(said), node=said.node)
     error.filename, error.line = said.filename, said.line
     error.attempts = result.attempts
-    error.__cause__ = refusal.__cause__
+    error.__cause__ = no_room or refusal.__cause__
     return error
 
 

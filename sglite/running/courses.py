@@ -70,7 +70,7 @@ class Course:
             return True
         if hole > at:
             line.submit(steps[at:hole], self._passing(line, at, is_last=False))
-        self._at, self._told, self._attempts = hole, 0, []
+        self._at, self._told, self._attempts, self._refusal = hole, 0, [], None
         line.keep()
         line.submit((self._hole.attempt(0),), self._trying(line))
         return False
@@ -107,11 +107,7 @@ class Course:
             elif isinstance(event, SegmentDone):
                 self._judge(line, lambda: self._judged(line, event.ids))
             elif isinstance(event, SegmentFailed):
-                if self._attempts and isinstance(event.error, CapacityError):
-                    why = f", and there is no room to try it again ({event.error})"
-                    self._judge(line, lambda: self._give_up(line, why))
-                else:
-                    self._fail(line, self._at, event.error)
+                self._judge(line, lambda: self._failed(line, event.error))
 
         return sink
 
@@ -121,12 +117,21 @@ class Course:
         def job() -> None:
             try:
                 work()
+            except StepRefused as refused:
+                self._failed(line, refused.error)
             except Exception as error:
                 self._fail(line, self._at, error)
             except BaseException as error:  # such as SystemExit, which has nobody to go to here
                 self._fail(line, self._at, RuntimeError(f"a validator raised {error!r}"))
 
         judges.submit(job)
+
+    def _failed(self, line: Line, error: Exception) -> None:
+        """An attempt could not be made."""
+        if self._refusal is not None and isinstance(error, CapacityError):
+            self._give_up(line, error)
+        else:
+            self._fail(line, self._at, error)
 
     def _judged(self, line: Line, ids: tuple[int, ...]) -> None:
         result, trial = self._result, self._hole.trial
@@ -163,15 +168,16 @@ class Course:
             line.submit(value, self._passing(line, self._at, is_last=is_last))
         elif is_last:
             self._sink(SegmentDone(ids))
-        self._at += not is_last
+        if not is_last:
+            self._at += 1
         if is_last or self.begin(line):
             line.work_off()
 
-    def _give_up(self, line: Line, why: str = "") -> None:
+    def _give_up(self, line: Line, no_room: Exception | None = None) -> None:
         """The last attempt was refused."""
         assert self._refusal is not None
         result, slot = self._settled(), self._hole.trial.slot
-        error = gave_up(slot, self._refusal, result, why)
+        error = gave_up(slot, self._refusal, result, no_room)
         slot.refuse(error)
         slot.result = result
         self._fail(line, self._at, error)

@@ -64,18 +64,18 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
-        turns=[Turn(*turn) for turn in line["turns"]],
+        turns=tuple(Turn(*turn) for turn in line["turns"]),
         variables={
             name: [_variable(each, slots) for each in every]
             for name, every in line["variables"].items()
         },
-        tool_results=[_restored_tool_result(said) for said in line["tools"]],
+        tool_results=tuple(_restored_tool_result(said) for said in line["tools"]),
     )
     inside = {id(part) for part in record.parts}
     # Holes of branches, so that they count; where the branches left is not kept.
     apart = [slot for slot in slots if id(slot) not in inside]
     if apart:
-        record.forks.append([Record(path=(0, 0), parts=[*apart])])
+        record.forks = ([Record(path=(0, 0), parts=[*apart])],)
     return Result(
         Past(
             record,

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, field_validator
-from recorder import MakeScripted, Recorder
+from recorder import MakeScripted, Recorder, Scripted
 
 import sglite as sgl
 from sglite.runtime.segment import Gen
@@ -481,6 +481,38 @@ def test_no_room_for_another_attempt(scripted: MakeScripted) -> None:
     with pytest.raises(sgl.RetryError, match="refused 1 time, and there is no room") as failure:
         lines.run()
     assert "1 is odd" in str(failure.value)
+
+
+def test_a_fallback_tries_again_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+    script = {"visit": lambda text: visit(2 if "accepted" in text else 1)}
+    with Scripted(script, name="there") as there, Scripted(script, capacity=90) as here:
+        here._fallback = there
+        row = lines.run(model=here)
+        assert row.model["name"] == "there"
+        assert [len(meta.attempts) for meta in row.metas("visit")] == [2]
+        for model in here, there:
+            assert sorted(model.engine.opened) == sorted(model.engine.closed)
+        assert here.engine.opened
+    assert "is run again on there" in caplog.text
+
+
+@pytest.mark.model
+def test_no_room_for_another_attempt_on_a_model(smollm2_path: Path) -> None:
+    def never(value: int) -> int:
+        raise ValueError("no " * 90)
+
+    @sgl.function
+    def program(s: sgl.State, words: int) -> None:
+        s += "word " * words + sgl.gen("x", Annotated[int, AfterValidator(never)], retries=3)
+
+    with sgl.Model(smollm2_path, context=128, kv_memory=1 << 24) as model:
+        for words in (10, 110):  # what was wrong is too long alone, or with what there is
+            with pytest.raises(sgl.RetryError, match="there is no room to try it again") as failure:
+                program.run(words, model=model)
+            assert len(failure.value.attempts) < 4
+        with pytest.raises(sgl.ProgramError, match="tokens") as failed:
+            program.run(200, model=model)
+        assert isinstance(failed.value.__cause__, sgl.CapacityError)
 
 
 def test_compiled_programs_try_again(scripted: MakeScripted) -> None:

@@ -125,6 +125,38 @@ def test_the_prompt_is_computed_once(small: sgl.Model, program: Program) -> None
     assert needed < least + 20 < least + prompt
 
 
+def _by_three(value: int) -> int:
+    if value % 3:
+        raise ValueError(f"{value} is no multiple of three")
+    return value
+
+
+def test_rows_are_the_same_alone_and_together(small: sgl.Model) -> None:
+    kind = Annotated[int, Field(ge=1, le=99), AfterValidator(_by_three)]
+
+    @sgl.function
+    def program(s: sgl.State, note: str) -> None:
+        s += f"Lot {note}. Numbers from 1 to 99.\nNumber: " + sgl.gen("x", kind, retries=9)
+        left, right = s.fork(2)
+        left += "\nIn short:" + sgl.gen("y", max_tokens=6)
+        right += "\nAnother: " + sgl.gen("x", kind, retries=9)
+        s.join([left, right])
+
+    notes = [{"note": f"number {number}"} for number in range(6)]
+    options = sgl.Options(temperature=1.5, seed=5)
+    rows = program.run_batch(notes, options=options, errors="return")
+    good = [row for row in rows if row.error is None]
+    assert {len(meta.attempts) for row in good for meta in row.metas("x")} > {1}
+    for row in good:
+        again = program.run(**notes[row.row], options=options, row=row.row)
+        assert [meta.ids for meta in again.metas("x")] == [meta.ids for meta in row.metas("x")]
+        assert (again.text(), again["y"], again.usage.decoded_tokens) == (
+            row.text(),
+            row["y"],
+            row.usage.decoded_tokens,
+        )
+
+
 def test_a_model_is_not_held_up_by_a_slow_validator(small: sgl.Model) -> None:
     def slow(value: int) -> int:
         time.sleep(0.3)

@@ -148,6 +148,7 @@ class JsonMachine final : public Machine {
     void price_inside(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     void price_unfinished(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
+    bool fill_quote(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);

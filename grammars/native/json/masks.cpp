@@ -282,6 +282,7 @@ void JsonMachine::fill_key(const Position& at, int32_t same, Mask& mask) {
 bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
     const int32_t place = place_of(at);
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
+    if (fill_quote(at, mask, budget)) return true;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const text::Reach reach = lexer_.reach(lexer_.base(at.at[kState]));
     if (reach.free < slice.most && !reach.hard) return false;

@@ -131,6 +131,8 @@ TextState Pool::step(TextState state, uint8_t byte) {
             return step_tree(state, byte);
         case Kind::kTable:
             return step_table(state, byte);
+        case Kind::kQuote:
+            return step_quote(state, byte);
         default:
             return step_logic(state, byte);
     }

@@ -11,6 +11,8 @@
 //   kEither   states...             at least two; all live unless conditional
 //   kNot      state, node           texts that the state does not hold
 //   kBounded  state, need, room     texts of the state of need..room more characters
+//   kQuote    passages, at, need, room   the places of a document that have been read up to; `at`
+//                                        is three numbers
 //
 // `node` is one of Spelled: how far a character has come. Whether a state is live is known from
 // its making for most kinds; it is searched for kBoth, kNot and conditional patterns, and found
@@ -26,10 +28,21 @@
 #include "languages.h"
 #include "lengths.h"
 #include "nfa.h"
+#include "passages.h"
 
 namespace sglite::text {
 
-enum class Kind : uint8_t { kLength, kWords, kTree, kTable, kBoth, kEither, kNot, kBounded };
+enum class Kind : uint8_t {
+    kLength,
+    kWords,
+    kTree,
+    kTable,
+    kBoth,
+    kEither,
+    kNot,
+    kBounded,
+    kQuote
+};
 
 // How rests are measured: by the weights of their bytes, or by their characters.
 enum Measure : int { kWeight = 0, kCharacters = 1 };
@@ -77,8 +90,9 @@ class Pool {
     TextState words(std::vector<std::string> texts);
     TextState length(int32_t need, int32_t room, int32_t node = kAnyCharacter);
     TextState table(Dfa dfa);
-    TextState tree(const Regex& tree, bool search);  // (patterns.cpp)
-    TextState both(std::vector<TextState> states);   // (logic.cpp)
+    TextState tree(const Regex& tree, bool search);                // (patterns.cpp)
+    TextState quote(std::string_view document, bool whole_words);  // (quotes.cpp)
+    TextState both(std::vector<TextState> states);                 // (logic.cpp)
     TextState either(std::vector<TextState> states);
     TextState complement(TextState state, int32_t node = kAnyCharacter);
     TextState bounded(TextState state, int32_t need, int32_t room);
@@ -104,6 +118,8 @@ class Pool {
     std::bitset<256> bytes(TextState state);
     bool allows(TextState state, int32_t node);
     Spelled& spelled() { return spelled_; }
+    // Of a state of kQuote.
+    Quoted quoted(TextState state) const;
     // All words of the list of a state of kWords.
     const std::vector<std::string>& list(TextState state) const {
         return words_[part(state, 0)].texts;
@@ -154,8 +170,14 @@ class Pool {
     int32_t closed_from(TextState state);
     TextState whole(const std::vector<const Regex*>& parts, bool from_start, bool to_end);
 
+    // Quotes (quotes.cpp)
+    TextState quote(int32_t number, Passages::At at, Passages::Count count);
+    TextState step_quote(TextState state, uint8_t byte);
+
     // Logic (logic.cpp)
     TextState step_logic(TextState state, uint8_t byte);
+
+    bool goes_round(TextState state);  // (survey.cpp)
 
     // Searches (search.cpp)
     int32_t known_least(TextState state, Measure measure);
@@ -193,6 +215,7 @@ class Pool {
     int32_t* row_at_ = nullptr;
     std::vector<Words> words_;
     std::vector<Table> dfas_;
+    std::vector<std::pair<std::unique_ptr<Passages>, int32_t>> quotes_;  // with their classes
     std::vector<std::unique_ptr<Nfa>> nfas_;
     std::unordered_map<std::string, int32_t> known_tables_, known_nfas_, known_words_;
     size_t source_memory_ = 0;

@@ -104,6 +104,12 @@ Pool::Depth Pool::depth(TextState state) {
         case Kind::kTable:
             depth.deepest = dfas_[all[0]].deepest;
             break;
+        case Kind::kQuote: {
+            // One more, since a character may be under way.
+            const auto [passages, at, count] = quoted(state);
+            depth.deepest = add_cost(std::min(count.need, kUnreachable), passages->farthest() + 1);
+            break;
+        }
         case Kind::kTree: {
             const Nfa& nfa = *nfas_[all[0]];
             if (nfa.conditional) break;

@@ -46,6 +46,11 @@ int32_t Pool::known_least(TextState state, Measure measure) {
         case Kind::kTable:
             least = dfas_[part(state, 0)].least[measure][part(state, 1)];
             break;
+        case Kind::kQuote: {
+            const auto [passages, at, count] = quoted(state);
+            least = passages->least(at, count, measure == kCharacters);
+            break;
+        }
         case Kind::kEither: {
             if (states_[state].conditional) return -1;
             least = kUnreachable;
