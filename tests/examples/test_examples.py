@@ -161,14 +161,15 @@ def test_long_document_merges_records_with_their_places(
     entries = ["1 May. The brig Ada came from Oslo with ice.", "The Bee, from Rome. " * 3]
     doc = tmp_path / "log.txt"
     doc.write_text("\n\n".join(entries))
-    invented = [arrival("Martha", "Leith", "ic")]  # "ic" is only a part of a word
 
     def answer(text: str) -> list[dict[str, str]]:
         window = text.rpartition("<|im_start|>user\n")[2]
-        if "not accepted" not in window:
-            return invented
-        assert "'ic' does not stand in the log" in window
-        return [arrival("Ada", "Oslo", "ice")]
+        if "three different things" in text:
+            return [
+                arrival("Ada", "Oslo", "ice") if "Ada" in text else arrival("Bee", "Bee", "Bee")
+            ]
+        name = "Ada" if "Ada" in window else "Bee"
+        return [arrival(name, name, name)]
 
     scripted({"arrivals": answer})
     example = load("long_document")
@@ -176,7 +177,8 @@ def test_long_document_merges_records_with_their_places(
     shown = capsys.readouterr().out
     assert "Ada\n  ship  Ada            at    16  ...1 May. The brig Ada came" in shown
     assert "  cargo ice            at    40  " in shown
-    assert "2 windows, 4 attempts; 1 windows gave nothing" in shown
+    assert "Bee\n" not in shown
+    assert "2 windows, 4 attempts, 1 windows without a likely record" in shown
 
 
 @pytest.mark.model
