@@ -10,7 +10,7 @@ the document.
 
 What is quoted stands in the log, but need not be true. A model of 135M parameters names ten of the
 eleven ships here, and six of them with the right port and cargo; it takes a ship that leaves for
-one that arrives, and a rope for a cargo. Larger models do better, and each line can be looked up.
+one that arrives, and a crane for a cargo. Larger models do better, and each line can be looked up.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def main(paths: list[Path]) -> None:
     usage = sgl.Usage()
     for row in rows:
         usage.add(row.usage)
-    print(
-        f"{len(windows)} windows, {tries} attempts, {len(refused)} windows without a likely record"
-    )
+    print(f"{len(windows)} windows, {tries} attempts, {len(refused)} without a likely record")
     print(f"{usage.prompt_tokens} tokens read, {usage.cached_tokens} of them reused")
 
 

@@ -164,11 +164,9 @@ def test_long_document_merges_records_with_their_places(
 
     def answer(text: str) -> list[dict[str, str]]:
         window = text.rpartition("<|im_start|>user\n")[2]
-        if "three different things" in text:
-            return [
-                arrival("Ada", "Oslo", "ice") if "Ada" in text else arrival("Bee", "Bee", "Bee")
-            ]
-        name = "Ada" if "Ada" in window else "Bee"
+        if "Ada" in text and "three different things" in window:
+            return [arrival("Ada", "Oslo", "ice")]
+        name = "Ada" if "Ada" in text else "Bee"
         return [arrival(name, name, name)]
 
     scripted({"arrivals": answer})
@@ -178,7 +176,7 @@ def test_long_document_merges_records_with_their_places(
     assert "Ada\n  ship  Ada            at    16  ...1 May. The brig Ada came" in shown
     assert "  cargo ice            at    40  " in shown
     assert "Bee\n" not in shown
-    assert "2 windows, 4 attempts, 1 windows without a likely record" in shown
+    assert "2 windows, 4 attempts, 1 without a likely record" in shown
 
 
 @pytest.mark.model
