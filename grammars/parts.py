@@ -84,9 +84,7 @@ class Capture:
     part: Part
 
 
-Part = (
-    str | Grammar | Sequence | Choice | Repeat | Until | Regex | Quote | Schema | Rules | Capture
-)
+Part = str | Grammar | Sequence | Choice | Repeat | Until | Regex | Quote | Schema | Rules | Capture
 """A string stands for itself, a compiled grammar for its texts."""
 
 

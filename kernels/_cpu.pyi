@@ -32,8 +32,9 @@ def draw(
 class Model:
     """Weights, KV pages and threads. Everything is checked against the shapes given here.
 
-    tensors: (name, ggml type, shape with the rows first, uint8 data). windows and rope_bases: one
-    a layer, window 0 for all keys. isa: a name of `available_isas`, "" for the best one. Raises
+    tensors: (name, ggml type, shape with the rows first, uint8 data). windows and ropes: one a
+    layer, window 0 for all keys, rope -1 or a number of `frequencies` and `magnitudes`; a cap of 0
+    is none. isa: a name of `available_isas`, "" for the best one. Raises
     ValueError that names the tensor or value that is wrong.
     """
 
@@ -51,13 +52,18 @@ class Model:
         norm_epsilon: float,
         embedding_scale: float,
         attention_scale: float,
+        attention_cap: float,
+        logit_cap: float,
         activation: str,
         rope_interleaved: bool,
+        qkv_bias: bool,
         qk_norm: bool,
         post_norms: bool,
         tied_output: bool,
         windows: Sequence[int],
-        rope_bases: Sequence[float],
+        ropes: Sequence[int],
+        frequencies: Sequence[Sequence[float]],
+        magnitudes: Sequence[float],
         pages: int,
         threads: int,
         half_kv: bool,

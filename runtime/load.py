@@ -48,7 +48,7 @@ def load_engine(
         )
     path = resolve(name)
     gguf = GGUFFile.open(path)
-    config = ModelConfig.from_gguf(gguf)
+    config = ModelConfig.from_gguf(gguf, context)
     tokenizer = Tokenizer.from_gguf(gguf)
     memory = default_kv_memory() if kv_memory is None else kv_memory
     page = page_bytes(config, kv_dtype)

@@ -214,7 +214,9 @@ class Attention {
         F most = none;
         for (int k = begin; k <= last; k += kLanes) {
             const F number = add(lane_numbers(), set1(static_cast<float>(k)));
-            const F x = keep_lanes(mul(load(scores + k), scale), number, low, high, none);
+            F score = mul(load(scores + k), scale);
+            if (model_.attention_cap > 0) score = soft_cap(score, model_.attention_cap);
+            const F x = keep_lanes(score, number, low, high, none);
             store(scores + k, x);
             most = max(x, most);
         }

@@ -25,6 +25,13 @@ inline F exp(F x) {
     return zero_below(scale_by_power(y, n), x, -87.0f);
 }
 
+// cap * tanh(x / cap): x where it is small against the cap, never beyond it.
+inline F soft_cap(F x, float cap) {
+    const F y = exp(mul(abs(x), set1(-2.0f / cap)));
+    const F size = mul(set1(cap), div(sub(set1(1.0f), y), add(set1(1.0f), y)));
+    return with_sign_of(size, x);
+}
+
 inline float exp1(float x) { return first_lane(exp(set1(x))); }
 
 // out = x / rms(x) * weight, for a multiple of 16 values; `out` may be `x`.
@@ -39,6 +46,10 @@ inline void rms_norm(const float* x, const float* weight, int count, float epsil
     for (int i = 0; i < count; i += kLanes) {
         store(out + i, mul(mul(load(x + i), factor), load(weight + i)));
     }
+}
+
+inline void add_to(float* x, const float* y, int count) {
+    for (int i = 0; i < count; i += kLanes) store(x + i, add(load(x + i), load(y + i)));
 }
 
 // out[i] = activation(gate[i]) * up[i] for 16 values.

@@ -164,16 +164,18 @@ class StepThread {
     }
 
     void start() {
-        const int half = m_.head_dim / 2;
+        const int half = m_.rope_dim / 2;
         const F scale = set1(m_.embedding_scale);
         token_phase(s_.tokens, [&](int t) {
             for (int r = 0; r < m_.rope_count; ++r) {
                 float* cosines = rope(r, t);
+                const double magnitude = m_.rope_magnitudes[r];
                 for (int i = 0; i < half; ++i) {
                     const float angle =
-                        static_cast<float>(s_.positions[t]) * m_.inverse_frequencies[r * half + i];
-                    cosines[i] = static_cast<float>(cos(static_cast<double>(angle)));
-                    cosines[half + i] = static_cast<float>(sin(static_cast<double>(angle)));
+                        static_cast<float>(s_.positions[t]) * m_.frequencies[r * half + i];
+                    const double wide = static_cast<double>(angle);
+                    cosines[i] = static_cast<float>(magnitude * cos(wide));
+                    cosines[half + i] = static_cast<float>(magnitude * sin(wide));
                 }
             }
             float* row = x_ + static_cast<size_t>(t) * m_.width;
@@ -182,8 +184,8 @@ class StepThread {
         });
     }
 
-    float* rope(int base, int token) const {
-        return s_.rope + (static_cast<size_t>(base) * s_.tokens + token) * m_.head_dim;
+    float* rope(int kind, int token) const {
+        return s_.rope + (static_cast<size_t>(kind) * s_.tokens + token) * m_.rope_dim;
     }
 
     void attention_input(const LayerWeights& layer, int index) {
@@ -204,7 +206,8 @@ class StepThread {
                              });
     }
 
-    // One head of q, k or v: q and k are normed and rotated, k and v rounded into the cache.
+    // One head of q, k or v, with its bias: q and k are normed and rotated, k and v rounded into
+    // the cache.
     void head_input(const LayerWeights& layer, int index, int head, const Input& in,
                     Range tokens) const {
         const int dim = m_.head_dim;
@@ -216,10 +219,11 @@ class StepThread {
         const float* norm = is_q ? layer.q_norm : layer.k_norm;
         for (int t = tokens.begin; t < tokens.end; ++t) {
             float* x = s_.qkv + static_cast<size_t>(t) * m_.qkv_width() + head * dim;
-            if (!is_v) {
+            if (layer.qkv_bias != nullptr) add_to(x, layer.qkv_bias + head * dim, dim);
+            if (!is_v && norm != nullptr) rms_norm(x, norm, dim, m_.norm_epsilon, x);
+            if (!is_v && layer.rope >= 0) {
                 const float* cosines = rope(layer.rope, t);
-                if (norm != nullptr) rms_norm(x, norm, dim, m_.norm_epsilon, x);
-                rotate(x, cosines, cosines + dim / 2, dim, m_.rope_interleaved);
+                rotate(x, cosines, cosines + m_.rope_dim / 2, m_.rope_dim, m_.rope_interleaved);
             }
             if (is_q) continue;
             if (m_.half_kv) {
@@ -356,7 +360,24 @@ class StepThread {
         advance_and_multiply(a, count, s_.x[0], m_.head.panels(), kMostPanels,
                              [&](const Input& in, Range panels, Range tokens) {
                                  multiply(m_.head, in, panels, tokens, s_.logits, m_.vocab_size);
+                                 if (m_.logit_cap > 0) cap_logits(panels, tokens);
                              });
+    }
+
+    void cap_logits(Range panels, Range tokens) const {
+        const int begin = panels.begin * kPanelRows;
+        const int whole = panels.end * kPanelRows;
+        const int end = whole < m_.vocab_size ? whole : m_.vocab_size;
+        for (int t = tokens.begin; t < tokens.end; ++t) {
+            float* logits = s_.logits + static_cast<size_t>(t) * m_.vocab_size;
+            for (int i = begin; i < end; i += kLanes) {
+                float some[kLanes] = {};
+                const int count = end - i < kLanes ? end - i : kLanes;
+                memcpy(some, logits + i, sizeof(float) * count);
+                store(some, soft_cap(load(some), m_.logit_cap));
+                memcpy(logits + i, some, sizeof(float) * count);
+            }
+        }
     }
 
     const Step& s_;

@@ -47,7 +47,7 @@ ModelWeights check_shapes(const ModelOptions& o) {
     w.head_dim = bounded("head_dim", o.head_dim, kPanelRows, 4096);
     w.layer_count =
         bounded("the number of layers", static_cast<int64_t>(o.windows.size()), 1, 4096);
-    require(o.rope_bases.size() == o.windows.size(), "rope_bases and windows differ in length");
+    require(o.ropes.size() == o.windows.size(), "ropes and windows differ in length");
     require(w.width % kBlock == 0 && w.ff_width % kBlock == 0 && w.attention_width() % kBlock == 0,
             "width, ff_width and heads * head_dim must be multiples of 32");
     require(w.head_dim % kPanelRows == 0, "head_dim must be a multiple of 16");
@@ -57,6 +57,11 @@ ModelWeights check_shapes(const ModelOptions& o) {
     w.norm_epsilon = static_cast<float>(o.norm_epsilon);
     w.embedding_scale = static_cast<float>(o.embedding_scale);
     w.attention_scale = static_cast<float>(o.attention_scale);
+    for (const auto& [cap, to] :
+         {std::pair(o.attention_cap, &w.attention_cap), std::pair(o.logit_cap, &w.logit_cap)}) {
+        require(std::isfinite(cap) && cap >= 0, "a cap must be a positive number, or 0 for none");
+        *to = static_cast<float>(cap);
+    }
     if (o.activation == "silu") {
         w.activation = Activation::Silu;
     } else if (o.activation == "gelu_tanh") {
@@ -95,7 +100,7 @@ void carve(Carver& from, Step& step, std::span<ThreadScratch> threads) {
     step.x_last = from.take<float>(logits * m.width);
     step.y = from.take<float>(tokens * m.width);
     step.qkv = from.take<float>(tokens * m.qkv_width());
-    step.rope = from.take<float>(m.rope_count * tokens * m.head_dim);
+    step.rope = from.take<float>(m.rope_count * tokens * m.rope_dim);
     for (Input* input : {&step.input, &step.hidden}) {
         input->cols = static_cast<int>(cols);
         input->floats = from.take<float>(tokens * cols);
@@ -140,11 +145,11 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
     max_cols_ = std::max({w.width, w.ff_width, w.attention_width()});
 
     Loader loader(tensors);
-    std::vector<std::pair<const float**, size_t>> norms;  // resolved once norms_ stops growing
+    std::vector<std::pair<const float**, size_t>> vectors;  // set once vectors_ stops growing
     const auto norm = [&](const std::string& name, int count, const float*& to) {
-        norms.emplace_back(&to, loader.values(name, count, norms_));
+        vectors.emplace_back(&to, loader.values(name, count, vectors_));
     };
-    std::vector<double> bases;
+    take_ropes(options);
     for (int i = 0; i < w.layer_count; ++i) {
         LayerWeights& layer = layers_[i];
         const std::string prefix = "blk." + std::to_string(i) + ".";
@@ -161,6 +166,12 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
         loader.plan(matrix("ffn_down", w.width, w.ff_width), layer.down);
         norm(prefix + "attn_norm.weight", w.width, layer.attention_norm);
         norm(prefix + "ffn_norm.weight", w.width, layer.feed_norm);
+        if (options.qkv_bias) {
+            vectors.emplace_back(&layer.qkv_bias, loader.values(prefix + "attn_q.bias",
+                                                                w.attention_width(), vectors_));
+            loader.values(prefix + "attn_k.bias", kv_width, vectors_);
+            loader.values(prefix + "attn_v.bias", kv_width, vectors_);
+        }
         if (options.qk_norm) {
             norm(prefix + "attn_q_norm.weight", w.head_dim, layer.q_norm);
             norm(prefix + "attn_k_norm.weight", w.head_dim, layer.k_norm);
@@ -170,11 +181,7 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
             norm(prefix + "post_ffw_norm.weight", w.width, layer.post_feed_norm);
         }
         layer.window = bounded("window", options.windows[i], 0, 1 << 24);
-        const double base = options.rope_bases[i];
-        require(std::isfinite(base) && base > 0, "a rope base must be a positive number");
-        const auto known = std::find(bases.begin(), bases.end(), base);
-        layer.rope = static_cast<int>(known - bases.begin());
-        if (known == bases.end()) bases.push_back(base);
+        layer.rope = bounded("rope", options.ropes[i], -1, w.rope_count - 1);
     }
     norm("output_norm.weight", w.width, w.output_norm);
     const TensorView& embedding = loader.matrix("token_embd.weight", w.vocab_size, w.width);
@@ -184,23 +191,33 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
         options.tied_output ? embedding : loader.matrix("output.weight", w.vocab_size, w.width),
         w.head);
     loader.check_all_used();
-    for (const auto& [to, at] : norms) *to = norms_.data() + at;
-
-    const int half = w.head_dim / 2;
-    for (const double base : bases) {
-        for (int i = 0; i < half; ++i) {
-            frequencies_.push_back(
-                static_cast<float>(std::pow(base, -static_cast<double>(i) / half)));
-        }
-    }
-    w.rope_count = static_cast<int>(bases.size());
-    w.inverse_frequencies = frequencies_.data();
+    for (const auto& [to, at] : vectors) *to = vectors_.data() + at;
     w.layers = layers_.data();
     packed_ = loader.pack(pool_);
     const double kv_bytes =
         static_cast<double>(kv_head_bytes()) * pages_ * w.layer_count * w.kv_heads;
     require(kv_bytes < 1e15, "so many pages cannot be addressed");
     kv_ = Memory(kv_head_bytes() * pages_ * w.layer_count * w.kv_heads, false);
+}
+
+void Model::take_ropes(const ModelOptions& o) {
+    const size_t count = o.frequencies.size();
+    weights_.rope_count = bounded("the number of rope kinds", static_cast<int64_t>(count), 0, 4096);
+    require(o.magnitudes.size() == count, "magnitudes and frequencies differ in length");
+    const size_t half = count == 0 ? 0 : o.frequencies[0].size();
+    weights_.rope_dim = bounded("the number of values that rotate", 2 * static_cast<int64_t>(half),
+                                0, weights_.head_dim);
+    const auto take = [](double value, std::vector<float>& to) {
+        to.push_back(static_cast<float>(value));
+        require(std::isfinite(to.back()), "a rope's frequencies and magnitude must be finite");
+    };
+    for (size_t r = 0; r < count; ++r) {
+        require(o.frequencies[r].size() == half, "ropes differ in their number of frequencies");
+        for (const double frequency : o.frequencies[r]) take(frequency, frequencies_);
+        take(o.magnitudes[r], magnitudes_);
+    }
+    weights_.frequencies = frequencies_.data();
+    weights_.rope_magnitudes = magnitudes_.data();
 }
 
 size_t Model::kv_head_bytes() const {

@@ -24,10 +24,13 @@ struct TensorView {
 struct ModelOptions {
     int64_t vocab_size, context_length, width, ff_width, heads, kv_heads, head_dim;
     double norm_epsilon, embedding_scale, attention_scale;
-    std::string activation;  // "silu" | "gelu_tanh"
-    bool rope_interleaved, qk_norm, post_norms, tied_output;
-    std::vector<int64_t> windows;    // one a layer, 0 for all keys
-    std::vector<double> rope_bases;  // one a layer
+    double attention_cap, logit_cap;  // 0 for none
+    std::string activation;           // "silu" | "gelu_tanh"
+    bool rope_interleaved, qkv_bias, qk_norm, post_norms, tied_output;
+    std::vector<int64_t> windows;                  // one a layer, 0 for all keys
+    std::vector<int64_t> ropes;                    // one a layer: which of the next, -1 for none
+    std::vector<std::vector<double>> frequencies;  // all of one length
+    std::vector<double> magnitudes;                // one for each of these
     int64_t pages, threads;
     bool half_kv, int8_activations;
     std::string isa;  // "" for the best that this machine has
@@ -57,6 +60,7 @@ class Model {
     const ModelWeights& weights() const { return weights_; }
 
   private:
+    void take_ropes(const ModelOptions& options);
     size_t kv_head_bytes() const;  // of one page
     void arrange(const PlanView& plan);
     Attendants attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const;
@@ -64,8 +68,8 @@ class Model {
 
     ModelWeights weights_;
     std::vector<LayerWeights> layers_;
-    std::vector<float> frequencies_;
-    std::vector<float> norms_;
+    std::vector<float> frequencies_, magnitudes_;
+    std::vector<float> vectors_;  // norms and biases
     Memory packed_;
     Memory kv_;
     int64_t context_length_;

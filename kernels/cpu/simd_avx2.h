@@ -36,6 +36,9 @@ inline F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 inline F min(F a, F b) { return _mm256_min_ps(a, b); }
 inline F max(F a, F b) { return _mm256_max_ps(a, b); }
 inline F abs(F a) { return _mm256_andnot_ps(set1(-0.0f), a); }
+inline F with_sign_of(F size, F sign) {
+    return _mm256_or_ps(size, _mm256_and_ps(sign, set1(-0.0f)));
+}
 inline F round(F a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline F scale_by_power(F a, F power) {  // for powers of normal numbers
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(power), _mm256_set1_epi32(127));

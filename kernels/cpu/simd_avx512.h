@@ -36,6 +36,9 @@ inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 inline F min(F a, F b) { return _mm512_min_ps(a, b); }
 inline F max(F a, F b) { return _mm512_max_ps(a, b); }  // b where a is NaN
 inline F abs(F a) { return _mm512_abs_ps(a); }
+inline F with_sign_of(F size, F sign) {
+    return _mm512_or_ps(size, _mm512_and_ps(sign, set1(-0.0f)));
+}
 inline F round(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT); }
 inline F scale_by_power(F a, F power) { return _mm512_scalef_ps(a, power); }
 inline F zero_below(F a, F test, float limit) {  // a where test >= limit, else 0

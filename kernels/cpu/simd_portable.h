@@ -74,6 +74,9 @@ inline F max(const F& a, const F& b) {
 inline F abs(const F& a) {
     return lanes([&](int i) { return fabsf(a.lane[i]); });
 }
+inline F with_sign_of(const F& size, const F& sign) {
+    return lanes([&](int i) { return copysignf(size.lane[i], sign.lane[i]); });
+}
 inline F round(const F& a) {
     return lanes([&](int i) { return round1(a.lane[i]); });
 }

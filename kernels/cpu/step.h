@@ -22,12 +22,13 @@ struct LayerWeights {
     Matrix q, k, v, output, gate, up, down;
     const float* attention_norm = nullptr;
     const float* feed_norm = nullptr;
-    const float* q_norm = nullptr;  // the next four may be absent
+    const float* qkv_bias = nullptr;  // [qkv_width]; it and the next four may be absent
+    const float* q_norm = nullptr;
     const float* k_norm = nullptr;
     const float* post_attention_norm = nullptr;
     const float* post_feed_norm = nullptr;
     int window = 0;  // keys a token sees, itself included; 0 for all
-    int rope = 0;    // index of its rotary base
+    int rope = 0;    // index of its rotary frequencies; -1 where nothing rotates
 };
 
 struct ModelWeights {
@@ -39,15 +40,19 @@ struct ModelWeights {
     int head_dim = 0;
     int layer_count = 0;
     int rope_count = 0;
+    int rope_dim = 0;  // values of a head that rotate, from its first
     float norm_epsilon = 0;
     float embedding_scale = 1;
     float attention_scale = 1;
+    float attention_cap = 0;  // 0 for none
+    float logit_cap = 0;
     Activation activation = Activation::Silu;
     bool rope_interleaved = false;
     bool int8_activations = true;
     bool half_kv = true;
     const LayerWeights* layers = nullptr;
-    const float* inverse_frequencies = nullptr;  // [rope_count, head_dim / 2]
+    const float* frequencies = nullptr;      // [rope_count, rope_dim / 2]
+    const float* rope_magnitudes = nullptr;  // [rope_count]
     const float* output_norm = nullptr;
     Matrix head;
     const Format* embedding_format = nullptr;
@@ -110,7 +115,7 @@ struct Step {
     float* x_last;                      // [logit_count, width]
     float* y;      // [tokens, width], what attention and feed-forward add to it
     float* qkv;    // [tokens, qkv_width]
-    float* rope;   // [rope_count, tokens, head_dim]: cosines, then sines
+    float* rope;   // [rope_count, tokens, rope_dim]: cosines, then sines
     Input input;   // [tokens, width or heads * head_dim], what a product reads
     Input hidden;  // [tokens, ff_width], the same of the down projection
     int max_cols;

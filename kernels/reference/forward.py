@@ -18,13 +18,31 @@ Float = npt.NDArray[np.floating]
 Float64 = npt.NDArray[np.float64]
 
 
+class Rope(Protocol):
+    """How queries and keys turn with their position."""
+
+    @property
+    def frequencies(self) -> Sequence[float]: ...
+    @property
+    def magnitude(self) -> float: ...
+
+
 class Layer(Protocol):
     """What may differ from layer to layer."""
 
     @property
     def window(self) -> int | None: ...
     @property
-    def rope_base(self) -> float: ...
+    def rope(self) -> Rope | None: ...
+
+
+class Experts(Protocol):
+    """The feed-forwards of which each token takes some."""
+
+    @property
+    def used(self) -> int: ...
+    @property
+    def normalised(self) -> bool: ...
 
 
 class Config(Protocol):
@@ -43,6 +61,8 @@ class Config(Protocol):
     @property
     def rope_interleaved(self) -> bool: ...
     @property
+    def qkv_bias(self) -> bool: ...
+    @property
     def qk_norm(self) -> bool: ...
     @property
     def post_norms(self) -> bool: ...
@@ -51,6 +71,12 @@ class Config(Protocol):
     @property
     def attention_scale(self) -> float: ...
     @property
+    def attention_cap(self) -> float | None: ...
+    @property
+    def logit_cap(self) -> float | None: ...
+    @property
+    def experts(self) -> Experts | None: ...
+    @property
     def tied_output(self) -> bool: ...
     @property
     def layers(self) -> Sequence[Layer]: ...
@@ -58,6 +84,8 @@ class Config(Protocol):
 
 _ACTIVATIONS = {"silu": ops.silu, "gelu_tanh": ops.gelu_tanh}
 
+
+_PARTS = ("gate", "up", "down")
 
 _HEAD_ROWS = 16384  # rows of the output matrix that are widened at once, to bound the memory
 
@@ -79,34 +107,65 @@ def forward(
     x = ops.rms_norm(x, weights["output_norm.weight"], config.norm_epsilon)
     head = embedding if config.tied_output else weights["output.weight"]
     parts = [x @ _wide(head[i : i + _HEAD_ROWS]).T for i in range(0, len(head), _HEAD_ROWS)]
-    return np.concatenate(parts, axis=1)
+    return ops.soft_cap(np.concatenate(parts, axis=1), config.logit_cap)
 
 
 def _attend(
     config: Config, layer: Layer, weights: Mapping[str, Float], prefix: str, x: Float64
 ) -> Float64:
     h = ops.rms_norm(x, weights[f"{prefix}attn_norm.weight"], config.norm_epsilon)
-    q, k, v = (
-        (h @ _wide(weights[f"{prefix}attn_{part}.weight"]).T).reshape(len(x), -1, config.head_dim)
-        for part in "qkv"
-    )
+
+    def project(part: str) -> Float64:
+        out: Float64 = h @ _wide(weights[f"{prefix}attn_{part}.weight"]).T
+        if config.qkv_bias:
+            out = out + weights[f"{prefix}attn_{part}.bias"]
+        return out.reshape(len(x), -1, config.head_dim)
+
+    q, k, v = map(project, "qkv")
     if config.qk_norm:
         q = ops.rms_norm(q, weights[f"{prefix}attn_q_norm.weight"], config.norm_epsilon)
         k = ops.rms_norm(k, weights[f"{prefix}attn_k_norm.weight"], config.norm_epsilon)
     positions = np.arange(len(x))
-    q = ops.rope(q, positions, layer.rope_base, config.rope_interleaved)
-    k = ops.rope(k, positions, layer.rope_base, config.rope_interleaved)
-    mixed = ops.attention(q, k, v, 0, config.attention_scale, layer.window)
+    if layer.rope is not None:
+        rope, interleaved = layer.rope, config.rope_interleaved
+        q = ops.rope(q, positions, rope.frequencies, interleaved, rope.magnitude)
+        k = ops.rope(k, positions, rope.frequencies, interleaved, rope.magnitude)
+    mixed = ops.attention(q, k, v, 0, config.attention_scale, layer.window, config.attention_cap)
     out: Float64 = mixed.reshape(len(x), -1) @ _wide(weights[f"{prefix}attn_output.weight"]).T
     return _post(config, weights, f"{prefix}post_attention_norm.weight", out)
 
 
 def _feed_forward(config: Config, weights: Mapping[str, Float], prefix: str, x: Float64) -> Float64:
     h = ops.rms_norm(x, weights[f"{prefix}ffn_norm.weight"], config.norm_epsilon)
-    gate = _ACTIVATIONS[config.activation](h @ _wide(weights[f"{prefix}ffn_gate.weight"]).T)
-    up = h @ _wide(weights[f"{prefix}ffn_up.weight"]).T
-    out: Float64 = (gate * up) @ _wide(weights[f"{prefix}ffn_down.weight"]).T
+    if config.experts is None:
+        matrices = (weights[f"{prefix}ffn_{part}.weight"] for part in _PARTS)
+        out = _gated(config, h, *matrices)
+    else:
+        out = _experts(config, config.experts, weights, prefix, h)
     return _post(config, weights, f"{prefix}post_ffw_norm.weight", out)
+
+
+def _gated(config: Config, h: Float64, gate: Float, up: Float, down: Float) -> Float64:
+    activated = _ACTIVATIONS[config.activation](h @ _wide(gate).T)
+    out: Float64 = (activated * (h @ _wide(up).T)) @ _wide(down).T
+    return out
+
+
+def _experts(
+    config: Config, experts: Experts, weights: Mapping[str, Float], prefix: str, h: Float64
+) -> Float64:
+    shares = ops.softmax(h @ _wide(weights[f"{prefix}ffn_gate_inp.weight"]).T)
+    chosen = np.argsort(-shares, axis=1, kind="stable")[:, : experts.used]
+    kept = np.zeros_like(shares)
+    np.put_along_axis(kept, chosen, np.take_along_axis(shares, chosen, axis=1), axis=1)
+    if experts.normalised:
+        kept /= kept.sum(axis=1, keepdims=True)
+    out = np.zeros_like(h)
+    for expert in np.unique(chosen):
+        rows = np.flatnonzero((chosen == expert).any(axis=1))
+        matrices = (weights[f"{prefix}ffn_{part}_exps.weight"][expert] for part in _PARTS)
+        out[rows] += kept[rows, expert, None] * _gated(config, h[rows], *matrices)
+    return out
 
 
 def _post(config: Config, weights: Mapping[str, Float], name: str, out: Float64) -> Float64:

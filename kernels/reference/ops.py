@@ -5,6 +5,8 @@ They know nothing of models; shapes say what they mean: T tokens, H heads, D hea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,19 +23,25 @@ def rms_norm(x: Float, weight: Float, epsilon: float) -> Float64:
     return out
 
 
-def rope(x: Float, positions: Int, base: float, interleaved: bool) -> Float64:
-    """Rotate pairs of x [T, H, D] by position * base^(-2i / D), i < D / 2.
+def rope(
+    x: Float,
+    positions: Int,
+    frequencies: Sequence[float],
+    interleaved: bool,
+    magnitude: float = 1.0,
+) -> Float64:
+    """Rotate the first R = 2 * len(frequencies) values of x [T, H, D], pair i by position *
+    frequencies[i], and multiply them with `magnitude`.
 
-    Pair i is (2i, 2i + 1) when interleaved, else (i, i + D / 2). positions: [T].
+    Pair i is (2i, 2i + 1) when interleaved, else (i, i + R / 2). positions: [T].
     """
-    half = x.shape[-1] // 2
-    frequencies = float(base) ** (-np.arange(half, dtype=np.float64) / half)
-    angles = positions.astype(np.float64)[:, None, None] * frequencies
-    cos, sin = np.cos(angles), np.sin(angles)
-    first = slice(0, None, 2) if interleaved else slice(0, half)
-    second = slice(1, None, 2) if interleaved else slice(half, None)
+    half = len(frequencies)
+    angles = positions.astype(np.float64)[:, None, None] * np.asarray(frequencies, np.float64)
+    cos, sin = magnitude * np.cos(angles), magnitude * np.sin(angles)
+    first = slice(0, 2 * half, 2) if interleaved else slice(0, half)
+    second = slice(1, 2 * half, 2) if interleaved else slice(half, 2 * half)
     a, b = x[..., first].astype(np.float64), x[..., second].astype(np.float64)
-    out = np.empty(x.shape, dtype=np.float64)
+    out = x.astype(np.float64)
     out[..., first] = a * cos - b * sin
     out[..., second] = a * sin + b * cos
     return out
@@ -44,6 +52,14 @@ def softmax(x: Float) -> Float64:
     x = x.astype(np.float64)
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     out: Float64 = e / e.sum(axis=-1, keepdims=True)
+    return out
+
+
+def soft_cap(x: Float, cap: float | None) -> Float64:
+    """cap * tanh(x / cap); x itself where there is no cap."""
+    if cap is None:
+        return x.astype(np.float64, copy=False)
+    out: Float64 = cap * np.tanh(x.astype(np.float64) / cap)
     return out
 
 
@@ -62,12 +78,19 @@ def gelu_tanh(x: Float) -> Float64:
 
 
 def attention(
-    q: Float, k: Float, v: Float, start: int, scale: float, window: int | None = None
+    q: Float,
+    k: Float,
+    v: Float,
+    start: int,
+    scale: float,
+    window: int | None = None,
+    cap: float | None = None,
 ) -> Float64:
     """Causal attention of q [T, H, D], standing at positions start, start + 1, ...
 
     k, v: [S, G, D] at the positions 0 .. S - 1, S >= start + T; head h reads head h * G // H of
-    them. The token at p sees the positions p - window + 1 .. p. Returns [T, H, D].
+    them. The token at p sees the positions p - window + 1 .. p; its scores are soft-capped.
+    Returns [T, H, D].
     """
     tokens, heads, _ = q.shape
     serves = np.arange(heads) * k.shape[1] // heads
@@ -79,7 +102,7 @@ def attention(
     visible = seen <= at
     if window is not None:
         visible &= seen > at - window
-    shares = softmax(np.where(visible, scores * scale, -np.inf))
+    shares = softmax(np.where(visible, soft_cap(scores * scale, cap), -np.inf))
     out: Float64 = np.einsum("hts,shd->thd", shares, v[:, serves].astype(np.float64), optimize=True)
     return out
 

@@ -19,6 +19,7 @@ from sglite.kernels import _cpu
 from sglite.runtime.backends.base import Backend, DrawRequest, Float32
 from sglite.runtime.models.config import ModelConfig
 from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.tensors import model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 _KV_BYTES = {"f16": 2, "f32": 4}
@@ -113,9 +114,10 @@ class CpuBackend(Backend):
             known = ", ".join(_cpu.available_isas())
             raise ValueError(f"{ISA_VARIABLE}={isa}: this machine has {known}")
         tensors = [
-            (info.name, int(info.type), info.shape, gguf.data(info.name))
-            for info in gguf.tensors.values()
+            (name, int(kind), shape, data)
+            for name, kind, shape, data in model_tensors(gguf, config)
         ]
+        ropes = list(dict.fromkeys(layer.rope for layer in config.layers if layer.rope))
         try:
             self._model: _cpu.Model | None = _cpu.Model(
                 tensors,
@@ -129,13 +131,18 @@ class CpuBackend(Backend):
                 norm_epsilon=config.norm_epsilon,
                 embedding_scale=config.embedding_scale,
                 attention_scale=config.attention_scale,
+                attention_cap=config.attention_cap or 0.0,
+                logit_cap=config.logit_cap or 0.0,
                 activation=config.activation,
                 rope_interleaved=config.rope_interleaved,
+                qkv_bias=config.qkv_bias,
                 qk_norm=config.qk_norm,
                 post_norms=config.post_norms,
                 tied_output=config.tied_output,
                 windows=[layer.window or 0 for layer in config.layers],
-                rope_bases=[layer.rope_base for layer in config.layers],
+                ropes=[ropes.index(layer.rope) if layer.rope else -1 for layer in config.layers],
+                frequencies=[rope.frequencies for rope in ropes],
+                magnitudes=[rope.magnitude for rope in ropes],
                 pages=pages,
                 threads=threads,
                 half_kv=kv_dtype == "f16",
@@ -144,7 +151,7 @@ class CpuBackend(Backend):
             )
         except ValueError as error:
             raise ModelError(f"{gguf.path}: {error}") from error
-        _let_go(data for _, _, _, data in tensors)
+        _let_go(gguf.data(name) for name in gguf.tensors)
         self.isa = self._model.isa
         self.threads = threads
         self.vocab_size = config.vocab_size

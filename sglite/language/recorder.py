@@ -177,7 +177,7 @@ class Recorder(Turns):
         number = len(record.forks)
         branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
         self._branches.extend(branches)
-        record.forks.append([branch._record for branch in branches])
+        record.forks += ([branch._record for branch in branches],)
         return branches
 
     def _join(self, states: Sequence[Recorder], keys: tuple[str, ...], place: ir.Place) -> None:

@@ -17,18 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from sglite.errors import ProgramError
 from sglite.running.executor import Run
 from sglite.running.failures import RunCancelled
-from sglite.running.lowering import BranchPath
 from sglite.running.progress import Bar
-from sglite.running.record import Slot
 from sglite.running.result import BatchError, Result
+from sglite.running.watching import Unwatched
 from sglite.running.workers import workers
-from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
-    from sglite.model import Model
     from sglite.running.journal import Journal
     from sglite.running.launch import Launch
-    from sglite.tools.declared import ToolResult
 
 Row = Mapping[str, Any]
 Errors = Literal["raise", "return"]
@@ -125,8 +121,11 @@ def good_ones(results: Iterator[Result]) -> Iterator[Result]:
     failures.check()
 
 
-class _Batch:
-    """Rows that are under way, and done but not taken: together at most `window`."""
+class _Batch(Unwatched):
+    """Rows that are under way, and done but not taken: together at most `window`.
+
+    It watches its rows.
+    """
 
     def __init__(
         self,
@@ -141,7 +140,6 @@ class _Batch:
         self._rows = rows
         self._window = window
         self._journal = journal
-        self._watcher = _Watcher(self)
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
         self._all_at_once = all_at_once  # rows that are done make room before they are taken
@@ -228,7 +226,7 @@ class _Batch:
                         self._done.append(past)
                         self._ready.notify_all()
                         continue
-                    run = self._live[index] = self._launch.start(index, self._watcher)
+                    run = self._live[index] = self._launch.start(index, self)
                     return run, arguments
 
     def _stop(self, failure: BaseException | None) -> None:
@@ -251,10 +249,12 @@ class _Batch:
                 self._workers -= 1
 
     def resumed(self) -> None:
+        """A body goes on."""
         with self._lock:
             self._workers += 1
 
-    def row_finished(self, run: Run) -> None:
+    def finished(self, run: Run) -> None:
+        """A row has ended."""
         with self._lock:
             del self._live[run.row]
             self._done.append(run)
@@ -272,32 +272,6 @@ class _Batch:
         self.work_alone()
         with self._lock:
             self._workers -= 1
-
-
-class _Watcher:
-    """Tells the batch of its rows' waits and of their ends."""
-
-    __slots__ = ("_batch", "blocked", "finished", "resumed")
-
-    def __init__(self, batch: _Batch) -> None:
-        self.blocked = batch.blocked
-        self.resumed = batch.resumed
-        self.finished = batch.row_finished
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        pass
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        pass
-
-    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
-        pass
-
-    def returned(self, result: ToolResult, path: BranchPath) -> None:
-        pass
-
-    def switched(self, run: Run, model: Model, reason: str) -> None:
-        pass
 
 
 def check_row(arguments: object) -> ProgramError | None:

@@ -244,8 +244,9 @@ class Run(Waitable):
         if first:
             self._give_back()
             self._wake_all()
-            if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
-                self._end_early()
+            end_early = self._end_early
+            if end_early is not None and isinstance(error, RunCancelled | RunOverdue):
+                end_early()
         if self.fallback is not None and isinstance(error, RunCancelled | RunOverdue):
             self.fallback.stop(error)
         self._settle(in_body=body_over)
@@ -410,6 +411,7 @@ class Run(Waitable):
         if self._asleep:
             self._wake_all()
             self._wake(None)
+        self._end_early = None  # which knows the body, and that this run
         watcher, self.watcher = self.watcher, NOBODY  # which knows all rows of a batch
         watcher.finished(self)
 

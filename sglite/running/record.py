@@ -90,13 +90,13 @@ class Slot:
             raise self._refusal
         if self._captures is None:
             result, node = self.done, self.node
-            self._captures = {}
-            if isinstance(node, ir.Gen) and node.captures and node.constraint is not None:
-                try:
-                    self._captures = _read_captures(node, result.text)
-                except Exception as error:
-                    message = f"wrote {result.text!r}, of which a part is refused: {error}"
-                    raise self.error(message) from error
+            if not isinstance(node, ir.Gen) or not node.captures or node.constraint is None:
+                return {}
+            try:
+                self._captures = _read_captures(node, result.text)
+            except Exception as error:
+                message = f"wrote {result.text!r}, of which a part is refused: {error}"
+                raise self.error(message) from error
         return self._captures
 
     def error(self, message: str) -> ProgramError:
@@ -217,10 +217,11 @@ class Record:
     number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
     variables: dict[str, list[Variable]] = field(default_factory=dict)
+    # Most programs have none of these: tuples cost them nothing.
+    turns: tuple[Turn, ...] = ()
+    forks: tuple[list[Record], ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
     known: dict[str, int] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
-    forks: list[list[Record]] = field(default_factory=list)
-    tool_results: list[ToolResult] = field(default_factory=list)
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
@@ -230,7 +231,7 @@ class Record:
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
-            turns=[replace(turn) for turn in self.turns],
+            turns=tuple(replace(turn) for turn in self.turns),
             log=self.log,
             number=self.log.branches - 1,
         )
@@ -269,7 +270,7 @@ class Record:
 
     def open_turn(self, role: str, begin: int) -> None:
         """What follows is the content of a turn, whose template text begins at part `begin`."""
-        self.turns.append(Turn(role, self.position, begin=begin))
+        self.turns += (Turn(role, self.position, begin=begin),)
 
     def close_turn(self) -> None:
         """The content of the last turn ends here."""

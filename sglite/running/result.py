@@ -61,6 +61,20 @@ class Result:
     the model that answered; of a fallback, its "fallback_from" the one that could not, and why.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_ids",
+        "_record",
+        "_returned",
+        "_timing",
+        "difference",
+        "error",
+        "model",
+        "options",
+        "row",
+        "seed",
+    )
+
     def __init__(self, run: Run | Past) -> None:
         run = run if isinstance(run, Past) else run.last
         self._record = run.record

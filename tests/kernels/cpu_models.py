@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 import numpy.typing as npt
 from gguf.quants import dequantize
 
+from sglite.kernels.reference.forward import forward
 from sglite.runtime.models.config import LayerConfig, ModelConfig
-from sglite.runtime.models.families import tensor_shapes
 from sglite.runtime.models.ggml_types import GGMLType
 from sglite.runtime.models.gguf import TensorInfo
+from sglite.runtime.models.rope import Rope, plain
+from sglite.runtime.models.tensors import tensor_shapes
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 Float64 = npt.NDArray[np.float64]
@@ -36,9 +39,9 @@ class FakeFile:
         return self.bytes_of[name]
 
 
-def llama(**changes: object) -> ModelConfig:
+def llama(**changes: Any) -> ModelConfig:
     """A Llama with three query heads to a KV head and untied output."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "architecture": "llama",
         "vocab_size": 77,
         "context_length": 640,
@@ -55,14 +58,17 @@ def llama(**changes: object) -> ModelConfig:
         "embedding_scale": 1.0,
         "attention_scale": 0.25,
         "tied_output": False,
-        "layers": (LayerConfig(None, 10_000.0),) * 2,
     }
-    return ModelConfig(**(fields | changes))  # type: ignore[arg-type]
+    fields |= changes
+    fields.setdefault("layers", (LayerConfig(None, plain(10_000.0, fields["head_dim"])),) * 2)
+    return ModelConfig(**fields)
 
 
-def gemma(**changes: object) -> ModelConfig:
+def gemma(**changes: Any) -> ModelConfig:
     """A Gemma 3 with a window shorter than a chunk of attention, and one longer."""
-    layers = (LayerConfig(40, 10_000.0), LayerConfig(300, 10_000.0), LayerConfig(None, 1e6))
+    head_dim = changes.get("head_dim", 32)
+    near, far = plain(10_000.0, head_dim), plain(1e6, head_dim)
+    layers = (LayerConfig(40, near), LayerConfig(300, near), LayerConfig(None, far))
     return llama(
         **{
             "architecture": "gemma3",
@@ -82,12 +88,29 @@ def gemma(**changes: object) -> ModelConfig:
     )
 
 
+def capped(**changes: Any) -> ModelConfig:
+    """What neither of these has: biases, soft caps, half a head rotated and longer, and a layer
+    without rotation."""
+    half = Rope(plain(10_000.0, changes.get("head_dim", 16) // 2).frequencies, 1.25)
+    return llama(
+        **{
+            "rope_interleaved": False,
+            "qkv_bias": True,
+            "attention_cap": 2.0,
+            "logit_cap": 1.5,
+            "layers": (LayerConfig(40, half), LayerConfig(None, None), LayerConfig(None, half)),
+            **changes,
+        }
+    )
+
+
 def random_file(config: ModelConfig, kind: GGMLType, rng: np.random.Generator) -> FakeFile:
     """A file whose matrices all have type `kind` and whose norms are F32."""
     infos, data = {}, {}
     for name, shape in tensor_shapes(config).items():
         if len(shape) == 1:
             values = rng.uniform(0.5, 1.5, shape).astype(np.float32)
+            values -= name.endswith(".bias")
             type_, raw = GGMLType.F32, values.view(np.uint8)
         else:
             type_, raw = kind, random_rows(kind, shape, rng)
@@ -124,72 +147,14 @@ def random_rows(
 def weights(file: FakeFile, name: str) -> Float64:
     """The values of a tensor as the gguf package reads them."""
     info = file.tensors[name]
-    rows = file.data(name).reshape(info.shape[0] if len(info.shape) == 2 else 1, -1)
+    rows = file.data(name).reshape(math.prod(info.shape[:-1]), -1)
     kind = gguf.GGMLQuantizationType(int(info.type))
     return dequantize(rows, kind).astype(np.float64).reshape(info.shape)
 
 
 def reference_logits(file: FakeFile, config: ModelConfig, tokens: list[int]) -> Float64:
     """Logits float64 [T, V] of every token of one sequence, after the definition of the config."""
-
-    def norm(x: Float64, name: str) -> Float64:
-        factor = np.sqrt((x * x).mean(-1, keepdims=True) + config.norm_epsilon)
-        return x / factor * weights(file, name + ".weight")
-
-    embedding = weights(file, "token_embd.weight")
-    x = embedding[tokens] * config.embedding_scale
-    distance = np.arange(len(tokens))[:, None] - np.arange(len(tokens))[None]
-    for index, layer in enumerate(config.layers):
-        name = f"blk.{index}."
-
-        def project(x: Float64, matrix: str, name: str = name) -> Float64:
-            return x @ weights(file, f"{name}{matrix}.weight").T
-
-        h = norm(x, name + "attn_norm")
-        q, k, v = (
-            project(h, f"attn_{part}").reshape(len(tokens), -1, config.head_dim) for part in "qkv"
-        )
-        if config.qk_norm:
-            q, k = norm(q, name + "attn_q_norm"), norm(k, name + "attn_k_norm")
-        q, k = (_rotate(part, layer.rope_base, config.rope_interleaved) for part in (q, k))
-        k, v = (np.repeat(part, config.heads // config.kv_heads, axis=1) for part in (k, v))
-        scores = np.einsum("qhd,khd->hqk", q, k) * config.attention_scale
-        seen = (distance >= 0) & (distance < (layer.window or len(tokens)))
-        scores = np.where(seen, scores, -np.inf)
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        scores /= scores.sum(-1, keepdims=True)
-        h = np.einsum("hqk,khd->qhd", scores, v).reshape(len(tokens), -1)
-        h = project(h, "attn_output")
-        x = x + (norm(h, name + "post_attention_norm") if config.post_norms else h)
-        h = norm(x, name + "ffn_norm")
-        h = project(_activate(config, project(h, "ffn_gate")) * project(h, "ffn_up"), "ffn_down")
-        x = x + (norm(h, name + "post_ffw_norm") if config.post_norms else h)
-    head = embedding if config.tied_output else weights(file, "output.weight")
-    return norm(x, "output_norm") @ head.T
-
-
-def _rotate(x: Float64, base: float, interleaved: bool) -> Float64:
-    half = x.shape[-1] // 2
-    angles = np.arange(len(x))[:, None] * base ** (-np.arange(half) / half)
-    turn = np.exp(1j * angles)[:, None]
-    first, second = (
-        (slice(0, None, 2), slice(1, None, 2))
-        if interleaved
-        else (
-            slice(0, half),
-            slice(half, None),
-        )
-    )
-    turned = (x[..., first] + 1j * x[..., second]) * turn
-    out = np.empty_like(x)
-    out[..., first], out[..., second] = turned.real, turned.imag
-    return out
-
-
-def _activate(config: ModelConfig, x: Float64) -> Float64:
-    if config.activation == "silu":
-        return x / (1 + np.exp(-x))
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return forward(config, {name: weights(file, name) for name in file.tensors}, tokens)
 
 
 @dataclass(frozen=True, slots=True)

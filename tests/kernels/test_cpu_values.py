@@ -25,7 +25,7 @@ TYPES = [
 
 def config_for(kind: GGMLType, family: str) -> ModelConfig:
     """Small widths, or the 256 that a K type needs."""
-    make = models.llama if family == "llama" else models.gemma
+    make = {"llama": models.llama, "gemma": models.gemma, "capped": models.capped}[family]
     if kind.block[0] == 256:
         return make(width=256, ff_width=256, heads=8, head_dim=32)
     return make()
@@ -53,7 +53,7 @@ def relative_error(config: ModelConfig, kind: GGMLType, activations: str, kv_dty
 
 @pytest.mark.parametrize("isa", _cpu.available_isas())
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("family", ["llama", "gemma"])
+@pytest.mark.parametrize("family", ["llama", "gemma", "capped"])
 def test_float_path(monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str) -> None:
     monkeypatch.setenv("SGLITE_ISA", isa)
     assert relative_error(config_for(kind, family), kind, "f32", "f32") < 1e-5
@@ -61,7 +61,7 @@ def test_float_path(monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, f
 
 @pytest.mark.parametrize("isa", _cpu.available_isas())
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("family", ["llama", "gemma"])
+@pytest.mark.parametrize("family", ["llama", "gemma", "capped"])
 def test_shipped_path(
     monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str
 ) -> None:

@@ -29,7 +29,7 @@ def test_pointwise_operations_are_those_of_torch() -> None:
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_rope_turns_pairs_as_complex_numbers(interleaved: bool) -> None:
     x, positions = randn(2, 6, 3, 16), np.array([0, 1, 2, 7, 500, 8191])
-    out = ops.rope(x, positions, 1e5, interleaved)
+    out = ops.rope(x, positions, 1e5 ** (-np.arange(8) / 8), interleaved)
     pairs = (
         (lambda a: a[..., 0::2] + 1j * a[..., 1::2])
         if interleaved
@@ -40,12 +40,29 @@ def test_rope_turns_pairs_as_complex_numbers(interleaved: bool) -> None:
     np.testing.assert_array_equal(out[0], x[0])
 
 
+def test_rope_leaves_the_rest_of_a_head_alone() -> None:
+    x, positions, frequencies = randn(8, 3, 2, 16), np.array([0, 3, 90]), [0.5, 0.01, 0.003]
+    for interleaved in (False, True):
+        whole = ops.rope(x[..., :6], positions, frequencies, interleaved)
+        out = ops.rope(x, positions, frequencies, interleaved, magnitude=1.25)
+        np.testing.assert_array_equal(out[..., 6:], x[..., 6:])
+        np.testing.assert_allclose(out[..., :6], 1.25 * whole, rtol=1e-12)
+
+
+def test_soft_cap() -> None:
+    x = np.array([-1e9, -30.0, -0.01, 0.0, 0.01, 1e9])
+    expected = [-30.0, -30 * np.tanh(1), -30 * np.tanh(0.01 / 30), 0, 30 * np.tanh(0.01 / 30), 30]
+    np.testing.assert_allclose(ops.soft_cap(x, 30.0), expected, rtol=1e-12)
+    assert ops.soft_cap(x, None) is x
+
+
 def test_rope_keeps_products_between_equal_distances() -> None:
+    frequencies = 1e4 ** (-np.arange(16) / 16)
     q, k = randn(3, 1, 1, 32), randn(4, 1, 1, 32)
     for interleaved in (False, True):
         products = [
-            (ops.rope(q, np.array([p + 5]), 1e4, interleaved)
-             * ops.rope(k, np.array([p]), 1e4, interleaved)).sum()
+            (ops.rope(q, np.array([p + 5]), frequencies, interleaved)
+             * ops.rope(k, np.array([p]), frequencies, interleaved)).sum()
             for p in (0, 3, 100)
         ]  # fmt: skip
         np.testing.assert_allclose(products, products[0], rtol=1e-9)

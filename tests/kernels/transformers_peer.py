@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from sglite.kernels.reference.formats import dequantise
-from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.config import LayerConfig, ModelConfig
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.models.pull import resolve
 from sglite.runtime.models.tokenizer import Tokenizer
@@ -95,15 +95,20 @@ def peer(config: ModelConfig, weights: Mapping[str, Array]) -> Any:
     return model.eval()
 
 
+def rope_base(layer: LayerConfig) -> float:
+    assert layer.rope is not None
+    return round(layer.rope.frequencies[1] ** -len(layer.rope.frequencies))
+
+
 def llama(config: ModelConfig, shape: dict[str, Any]) -> Any:
-    rope = {"rope_type": "default", "rope_theta": config.layers[0].rope_base}
+    rope = {"rope_type": "default", "rope_theta": rope_base(config.layers[0])}
     return LlamaForCausalLM(LlamaConfig(**shape, rope_parameters=rope))
 
 
 def gemma3(config: ModelConfig, shape: dict[str, Any]) -> Any:
     kinds = ["full_attention" if layer.window is None else "sliding_attention"
              for layer in config.layers]  # fmt: skip
-    bases = dict(zip(kinds, (layer.rope_base for layer in config.layers), strict=True))
+    bases = dict(zip(kinds, (rope_base(layer) for layer in config.layers), strict=True))
     return Gemma3ForCausalLM(
         Gemma3TextConfig(
             **shape,

@@ -10,6 +10,7 @@ import pytest
 from gguf_files import (
     ARRAY,
     F32,
+    I32,
     LLAMA_SHAPES,
     STRING,
     U32,
@@ -22,8 +23,9 @@ from gguf_files import (
 
 from sglite.errors import ModelError
 from sglite.runtime.models.config import LayerConfig, ModelConfig
-from sglite.runtime.models.families import tensor_shapes
 from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.rope import plain
+from sglite.runtime.models.tensors import tensor_shapes
 
 
 def _config(path: Path) -> ModelConfig:
@@ -51,7 +53,7 @@ def test_smollm2(smollm2_path: Path) -> None:
         embedding_scale=1.0,
         attention_scale=0.125,
         tied_output=True,
-        layers=(LayerConfig(window=None, rope_base=100_000.0),) * 30,
+        layers=(LayerConfig(window=None, rope=plain(100_000.0, 64)),) * 30,
     )
 
 
@@ -65,8 +67,8 @@ def test_gemma3_agrees_with_transformers(gemma_path: Path) -> None:
     assert [layer.window for layer in config.layers] == [
         None if kind == "full_attention" else 512 for kind in theirs.layer_types
     ]
-    assert [layer.rope_base for layer in config.layers] == [
-        theirs.rope_parameters[kind]["rope_theta"] for kind in theirs.layer_types
+    assert [layer.rope for layer in config.layers] == [
+        plain(theirs.rope_parameters[kind]["rope_theta"], 256) for kind in theirs.layer_types
     ]
     assert config.activation == "gelu_tanh"
     assert theirs.hidden_activation == "gelu_pytorch_tanh"
@@ -91,7 +93,7 @@ def test_what_a_file_may_leave_out(tmp_path: Path) -> None:
     )
     config = _config(write(tmp_path, file_bytes(pairs, *f32_tensors(shapes))))
     assert (config.kv_heads, config.head_dim) == (2, 4)
-    assert config.layers == (LayerConfig(window=None, rope_base=10_000.0),)
+    assert config.layers == (LayerConfig(window=None, rope=plain(10_000.0, 4)),)
     assert not config.tied_output
     assert {name: tuple(reversed(sizes)) for name, sizes in shapes.items()} == (
         tensor_shapes(config)
@@ -101,9 +103,12 @@ def test_what_a_file_may_leave_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"general__architecture": (STRING, "mamba")}, "'mamba'; known are gemma3, llama"),
-        ({"general__architecture": None}, "None; known are gemma3, llama"),
-        ({"general__architecture": (U32, 4)}, "known are gemma3, llama"),
+        (
+            {"general__architecture": (STRING, "mamba")},
+            "'mamba'; known are gemma2, gemma3, llama, ",
+        ),
+        ({"general__architecture": None}, "None; known are gemma2, gemma3, llama, "),
+        ({"general__architecture": (U32, 4)}, "known are gemma2, gemma3, llama, "),
         ({"llama__block_count": None}, "llama.block_count is missing"),
         ({"llama__block_count": (U32, 0)}, "llama.block_count must be an integer"),
         ({"llama__block_count": (U32, 1 << 30)}, "llama.block_count is 1073741824, more than"),
@@ -119,12 +124,30 @@ def test_what_a_file_may_leave_out(tmp_path: Path) -> None:
         ({"llama__rope__freq_base": (F32, math.inf)}, "rope.freq_base must be"),
         ({"llama__rope__freq_base": (F32, -1.0)}, "rope.freq_base must be"),
         ({"llama__rope__freq_base": (STRING, "1e6")}, "rope.freq_base must be"),
-        ({"llama__rope__dimension_count": (U32, 2)}, "rope.dimension_count is 2"),
+        ({"llama__rope__dimension_count": (U32, 3)}, "rope.dimension_count is 3"),
+        ({"llama__rope__dimension_count": (U32, 6)}, "rope.dimension_count is 6"),
+        ({"llama__attention__key_length": (U32, 4098)}, "key_length is 4098"),
+        ({"llama__rope__freq_base": (F32, 0.5)}, "rope.freq_base is 0.5"),
         ({"llama__attention__value_length": (U32, 8)}, "value_length is 8"),
-        ({"llama__rope__scaling__type": (STRING, "yarn")}, "rope.scaling.type is 'yarn'"),
+        ({"llama__rope__scaling__type": (STRING, "ntk")}, "rope.scaling.type is 'ntk'"),
+        ({"llama__rope__scaling__type": (U32, 1)}, "rope.scaling.type is 1"),
+        ({"llama__rope__scaling__type": (STRING, "longrope")}, "longrope, and factors for it are"),
+        ({"llama__rope__scaling__type": (STRING, "yarn")}, "original_context_length is missing"),
+        ({"llama__rope__scaling__yarn_log_multiplier": (F32, 0.1)}, "yarn_log_multiplier is 0.1"),
         ({"llama__rope__scaling__factor": (F32, 8.0)}, "rope.scaling.factor is 8.0"),
-        ({"llama__expert_count": (U32, 8)}, "llama.expert_count is 8"),
-        ({"llama__attention__scale": (ARRAY, (F32, [1.0, 2.0]))}, "attention.scale is"),
+        ({"llama__expert_count": (U32, 8)}, "llama.expert_used_count is missing"),
+        (
+            {"llama__expert_count": (U32, 8), "llama__expert_used_count": (U32, 9)},
+            "expert_used_count is 9, more than the 8 experts",
+        ),
+        (
+            {"llama__expert_count": (U32, 8), "llama__expert_used_count": (U32, 2)},
+            "'blk.0.ffn_gate.weight' has no place",
+        ),
+        ({"llama__expert_shared_count": (U32, 1)}, "expert_shared_count is 1"),
+        ({"llama__attn_logit_softcapping": (F32, math.nan)}, "attn_logit_softcapping must be"),
+        ({"llama__attention__sliding_window": (I32, -1)}, "sliding_window must be an integer"),
+        ({"llama__attention__scale": (ARRAY, (F32, [1.0, 2.0]))}, "attention.scale must be"),
         ({"llama__vocab_size": (U32, 8)}, "vocab_size must be the 7 rows"),
         ({"tokenizer__ggml__tokens": (ARRAY, (STRING, ["a"]))}, "tokens has 1 tokens"),
         ({"llama__feed_forward_length": (U32, 8)}, "has the shape (16, 8), not (8, 8)"),
@@ -138,10 +161,12 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["rope_freqs.weight", "blk.0.attn_q.bias", "blk.1.attn_q.weight"])
+@pytest.mark.parametrize(
+    "name", ["output.bias", "blk.0.attn_output.bias", "blk.0.attn_k.bias", "blk.1.attn_q.weight"]
+)
 def test_a_tensor_that_would_be_left_out_is_refused(name: str, tmp_path: Path) -> None:
     content = file_bytes(llama_pairs(), *f32_tensors({**LLAMA_SHAPES, name: [8]}))
-    with pytest.raises(ModelError, match=f"'{name}' has no place in a llama model"):
+    with pytest.raises(ModelError, match=f"'{name}' has no place in this llama model"):
         _config(write(tmp_path, content))
 
 

@@ -177,6 +177,8 @@ class Pool {
     // Logic (logic.cpp)
     TextState step_logic(TextState state, uint8_t byte);
 
+    bool goes_round(TextState state);  // (survey.cpp)
+
     // Searches (search.cpp)
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);

@@ -1,0 +1,117 @@
+"""Every family against transformers: a tiny random model, through a GGUF file, over a text that
+crosses its windows and the change of its rotation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cpu_models import Row, make_plan, pages_for
+from family_files import FAMILIES, ORIGINAL, TOKENS, Array, Family, logits, write
+
+from sglite.kernels import _cpu
+from sglite.kernels.reference.forward import forward
+from sglite.runtime.backends.cpu import CpuBackend
+from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.gguf import GGUFFile
+from sglite.runtime.models.tensors import model_tensors
+
+
+@dataclass
+class Case:
+    """One model in a file, and the logits of transformers for `tokens`."""
+
+    family: Family
+    file: GGUFFile
+    config: ModelConfig
+    tokens: list[int]
+    expected: Array
+
+    def weights(self) -> dict[str, Array]:
+        return {
+            name: data.view(np.float32).reshape(shape)
+            for name, _, shape, data in model_tensors(self.file, self.config)
+        }
+
+
+def make_case(family: Family, folder: Path, count: int, context: int | None = None) -> Case:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print("seed", seed)
+    model = family.model(seed)
+    tokens = np.random.default_rng(seed).integers(0, 101, count).tolist()
+    file = GGUFFile.open(write(family, model, folder / "model.gguf"))
+    config = ModelConfig.from_gguf(file, context)
+    return Case(family, file, config, tokens, logits(model, tokens))
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def case(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Case]:
+    made = make_case(FAMILIES[request.param], tmp_path_factory.mktemp("family"), TOKENS)
+    with made.file:
+        yield made
+
+
+def relative_error(got: Array, expected: Array) -> float:
+    """The largest over all positions of |got - expected| / |expected|."""
+    difference = np.linalg.norm(got - expected, axis=1)
+    return float((difference / np.linalg.norm(expected, axis=1)).max())
+
+
+def backend_logits(case: Case, isa: str, threads: int = 2) -> Array:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SGLITE_ISA", isa)
+        pages = pages_for(len(case.tokens))
+        backend = CpuBackend(
+            case.file, case.config, threads=threads, pages=pages, kv_dtype="f32", activations="f32"
+        )
+    row = Row(case.tokens, 0, list(range(pages)), len(case.tokens))
+    got = backend.forward(make_plan([row])).copy()
+    backend.close()
+    return got
+
+
+def test_the_plain_definition_is_what_transformers_computes(case: Case) -> None:
+    error = relative_error(forward(case.config, case.weights(), case.tokens), case.expected)
+    print(f"{case.config.architecture}: the plain definition, relative error {error:.1e}")
+    assert error < 1e-4
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+def test_the_cpu_backend_computes_the_same(case: Case, isa: str) -> None:
+    error = relative_error(backend_logits(case, isa), case.expected)
+    print(f"{case.config.architecture}: {isa}, relative error {error:.1e}")
+    assert error < 1e-4
+
+
+def test_what_a_family_has_shows_in_the_logits(case: Case) -> None:
+    """Otherwise the comparisons would say nothing of it."""
+    config, weights = case.config, case.weights()
+    plain = next(layer.rope for layer in config.layers if layer.rope)
+    changes = [*case.family.dropped, {"rope_interleaved": not config.rope_interleaved}]
+    for index in map(config.layers.index, set(config.layers)):
+        layer = config.layers[index]
+        others = [replace(layer, window=None if layer.window else 24)]
+        others += [replace(layer, rope=None if layer.rope else plain)]
+        if layer.rope:
+            faster = replace(layer.rope, frequencies=tuple(2 * f for f in layer.rope.frequencies))
+            others += [replace(layer, rope=faster)]
+        for other in others:
+            layers = (*config.layers[:index], other, *config.layers[index + 1 :])
+            changes.append({"layers": layers})
+    for change in changes:
+        changed = forward(replace(config, **change), weights, case.tokens)
+        assert relative_error(changed, case.expected) > 1e-2, change
+
+
+@pytest.mark.parametrize("name", ["phi3", "phi4-mini"])
+def test_a_short_context_has_a_rotation_of_its_own(name: str, tmp_path: Path) -> None:
+    case = make_case(FAMILIES[name], tmp_path, ORIGINAL, context=ORIGINAL)
+    with case.file:
+        for config, fits in ((case.config, True), (ModelConfig.from_gguf(case.file), False)):
+            error = relative_error(forward(config, case.weights(), case.tokens), case.expected)
+            assert error < 1e-4 if fits else error > 1e-2
