@@ -26,6 +26,7 @@ from sglite.errors import ProgramError
 from sglite.running.lowering import Pending
 from sglite.running.record import Slot, SpecialText, TemplateText, add_parts
 from sglite.runtime.segment import Attempt, Gen, Hole, HoleResult, Piece, Usage
+from sglite.runtime.values import value
 
 if TYPE_CHECKING:
     from sglite.language.recorder import Recorder
@@ -71,20 +72,20 @@ class Trial:
         tried = Slot(self.slot.node, self.slot.name)
         tried.result = result
         try:
-            value, captures = tried.value, tried.captures
+            found, captures = tried.value, tried.captures
         except ProgramError as error:
             if isinstance(error.__cause__, ValueError | AssertionError):
                 return error
             raise
-        self.slot.keep(value, captures)
+        self.slot.keep(found, captures)
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RetriedGen(Gen):
     """The step of a hole with retries."""
 
-    trial: Trial = field(compare=False, repr=False)
+    trial: Trial = field(kw_only=True, compare=False, repr=False)
 
     def attempt(self, number: int) -> Gen:
         """The step of one attempt; the first one, 0, is that of any hole. A refused value stays in
