@@ -34,6 +34,16 @@ class Quote:
         words = ", whole words" if self.whole_words else ""
         return f"<quote from {len(self.document)} characters{words}>"
 
+    def places(self, text: str) -> tuple[int, int]:
+        """Where `text` first stands in the document as such a passage, in characters, and how often
+        it does; -1 and 0 where it does not. Its length is not looked at."""
+        return _native.places_of_quote(text.encode(), self.document.encode(), self.whole_words)
+
+    @staticmethod
+    def of_keyword(said: Any) -> Quote:
+        """The quote that a keyword of a schema says, which a grammar was made of."""
+        return Quote(said["document"], said.get("whole_words", False))
+
     def schema(self) -> dict[str, Any]:
         """The keywords that a string needs to be such a quote."""
         lengths: dict[str, int] = {}

@@ -177,8 +177,9 @@ class HoleResult:
     method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
     top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
     probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
-    before the hole that became part of `ids`. attempts: of a hole with retries, every try; `usage`
-    is that of all of them. times: time.monotonic() seconds.
+    before the hole that became part of `ids`. ends: where each id ends in `text`, in bytes of
+    UTF-8, below 1 within the healed text; empty where the engine does not know. attempts: of a
+    hole with retries, every try; `usage` is that of all of them. times: time.monotonic() seconds.
     """
 
     name: str
@@ -191,6 +192,7 @@ class HoleResult:
     scores: dict[str, float] | None = None
     top_logprobs: tuple[dict[int, float], ...] = ()
     healed: str = ""
+    ends: tuple[int, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     started_at: float = 0.0

@@ -136,5 +136,13 @@ NB_MODULE(_native, m) {
         },
         "document"_a, "whole_words"_a, "low"_a, "high"_a, "vocabulary"_a);
 
+    m.def(
+        "places_of_quote",
+        [](const nb::bytes& passage, const nb::bytes& document, bool whole_words) {
+            const auto found = sglite::text::places_of(view(passage), view(document), whole_words);
+            return nb::make_tuple(found.first, found.count);
+        },
+        "passage"_a, "document"_a, "whole_words"_a);
+
     sglite::bind_text(m);
 }

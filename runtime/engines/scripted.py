@@ -305,6 +305,7 @@ class ScriptedEngine(Engine):
             ids=ids,
             finish=finish,
             logprobs=(0.0,) * len(ids),
+            ends=tuple(range(1, len(ids) + 1)),
             stop=stop,
             distribution=distribution,
             scores=scores_of(distribution) if distribution is not None else None,

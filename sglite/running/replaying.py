@@ -164,7 +164,7 @@ def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPa
 
 def _result(hole: Mapping[str, Any]) -> HoleResult:
     said = {f.name: hole[f.name] for f in fields(HoleResult) if f.name in hole}
-    for name in ("ids", "logprobs"):
+    for name in ("ids", "logprobs", "ends"):
         said[name] = tuple(said[name])
     tops = said.get("top_logprobs", ())
     said["top_logprobs"] = tuple({int(i): p for i, p in top.items()} for top in tops)

@@ -1,6 +1,7 @@
 #include "passages.h"
 
 #include <algorithm>
+#include <span>
 
 #include "../refused.h"
 #include "charset.h"
@@ -39,6 +40,16 @@ Sort sort_of(uint32_t c) {
     if (holds(space_characters(), c)) return Sort::kSpace;
     if (is_unspaced(c)) return Sort::kOther;
     return holds(word_characters(), c) || holds(kMarks, c) ? Sort::kWord : Sort::kOther;
+}
+
+// Whether a passage of whole words can begin, or end, before character `i`.
+bool begins_word(std::span<const Sort> sorts, size_t i) {
+    const bool cuts = i > 0 && sorts[i] == Sort::kWord && sorts[i - 1] == Sort::kWord;
+    return !cuts && sorts[i] != Sort::kSpace;
+}
+bool ends_word(std::span<const Sort> sorts, size_t i) {
+    const bool cuts = i < sorts.size() && sorts[i] == Sort::kWord && sorts[i - 1] == Sort::kWord;
+    return !cuts && sorts[i - 1] != Sort::kSpace;
 }
 
 }  // namespace
@@ -95,12 +106,10 @@ void Passages::find_words(std::vector<bool>& begins) {
     int32_t next = -1;
     for (int32_t i = characters_; i >= 0; --i) {
         const int32_t at = offset(i);
-        const bool cuts =
-            i > 0 && i < characters_ && sorts[i] == Sort::kWord && sorts[i - 1] == Sort::kWord;
-        if (i > 0 && !cuts && sorts[i - 1] != Sort::kSpace) next = at;
+        if (i > 0 && ends_word(sorts, i)) next = at;
         if (next >= 0) farthest_ = std::max(farthest_, number(next) - i);
         ends_[at] = next;
-        if (i < characters_) begins[at] = !cuts && sorts[i] != Sort::kSpace;
+        if (i < characters_) begins[at] = begins_word(sorts, i);
     }
 }
 
@@ -198,6 +207,25 @@ size_t Passages::memory() const {
     return document_.capacity() +
            4 * (order_.capacity() + ends_.capacity() + walls_.capacity() + numbers_.capacity() +
                 offsets_.capacity() + weights_.capacity());
+}
+
+Places places_of(std::string_view passage, std::string_view document, bool whole_words) {
+    const std::u32string text = decoded(document), wanted = decoded(passage);
+    Places found;
+    if (wanted.empty()) return found;
+    for (size_t at = text.find(wanted); at != text.npos; at = text.find(wanted, at + 1)) {
+        if (whole_words) {
+            // The passage with its neighbours.
+            const size_t begin = at - (at > 0);
+            const size_t end = std::min(at + wanted.size() + 1, text.size());
+            std::vector<Sort> sorts;
+            for (size_t i = begin; i < end; ++i) sorts.push_back(sort_of(text[i]));
+            const size_t first = at - begin;
+            if (!begins_word(sorts, first) || !ends_word(sorts, first + wanted.size())) continue;
+        }
+        if (found.count++ == 0) found.first = static_cast<int64_t>(at);
+    }
+    return found;
 }
 
 }  // namespace sglite::text

@@ -97,4 +97,11 @@ class Passages {
     int32_t characters_ = 0, farthest_ = 0;
 };
 
+// Where a passage stands in a document, in characters.
+struct Places {
+    int64_t first = -1;  // its first place; -1 if there is none
+    int64_t count = 0;
+};
+Places places_of(std::string_view passage, std::string_view document, bool whole_words);
+
 }  // namespace sglite::text
