@@ -146,14 +146,13 @@ def test_long_document_merges_records_with_their_places(
     entries = ["1 May. The brig Ada came from Oslo with ice.", "The Bee, from Rome. " * 3]
     doc = tmp_path / "log.txt"
     doc.write_text("\n\n".join(entries))
-    invented = [arrival("Martha", "Leith", "ic")]  # "ic" is only a part of a word
 
     def answer(text: str) -> list[dict[str, str]]:
         window = text.rpartition("<|im_start|>user\n")[2]
-        if "not accepted" not in window:
-            return invented
-        assert "'ic' does not stand in the log" in window
-        return [arrival("Ada", "Oslo", "ice")]
+        if "Ada" in text and "three different things" in window:
+            return [arrival("Ada", "Oslo", "ice")]
+        name = "Ada" if "Ada" in text else "Bee"
+        return [arrival(name, name, name)]
 
     sgl_scripted({"arrivals": answer})
     example = load("long_document")
@@ -161,7 +160,8 @@ def test_long_document_merges_records_with_their_places(
     shown = capsys.readouterr().out
     assert "Ada\n  ship  Ada            at    16  ...1 May. The brig Ada came" in shown
     assert "  cargo ice            at    40  " in shown
-    assert "2 windows, 4 attempts; 1 windows gave nothing" in shown
+    assert "Bee\n" not in shown
+    assert "2 windows, 4 attempts, 1 without a likely record" in shown
 
 
 @pytest.mark.model
