@@ -33,8 +33,8 @@ class Model:
     """Weights, KV pages and threads. Everything is checked against the shapes given here.
 
     tensors: (name, ggml type, shape with the rows first, uint8 data). windows and ropes: one a
-    layer, window 0 for all keys, rope -1 or a number of `frequencies` and `magnitudes`; a cap of 0
-    is none. isa: a name of `available_isas`, "" for the best one. Raises
+    layer, window 0 for all keys, rope -1 or a number of `frequencies` and `magnitudes`; 0
+    experts and a cap of 0 are none. isa: a name of `available_isas`, "" for the best one. Raises
     ValueError that names the tensor or value that is wrong.
     """
 
@@ -54,6 +54,9 @@ class Model:
         attention_scale: float,
         attention_cap: float,
         logit_cap: float,
+        experts: int,
+        experts_used: int,
+        normalise_experts: bool,
         activation: str,
         rope_interleaved: bool,
         qkv_bias: bool,

@@ -5,36 +5,21 @@
 #pragma once
 
 #include "kernel_attention.h"
+#include "kernel_experts.h"
 #include "kernel_math.h"
 #include "kernel_matmul.h"
+#include "kernel_phases.h"
 #include "step.h"
 
 namespace sglite {
 namespace {
 
-struct Range {
-    int begin, end;
-};
-
-inline Range share(int total, int part, int parts) {
-    return {static_cast<int>(static_cast<int64_t>(total) * part / parts),
-            static_cast<int>(static_cast<int64_t>(total) * (part + 1) / parts)};
-}
-
-// Tokens that the products take at once, so that their activations stay in the second-level cache.
-constexpr int kTokenBlock = 256;
-// Chunks a thread that each phase is cut into, where it is long enough: few, for long sequential
-// reads, but some more than one, for a thread that comes late to find something to take over.
-constexpr int kChunks = 4;
-constexpr int kMostPanels = 64;  // in a chunk
-
-class StepThread {
+class StepThread : PhaseWalk {
   public:
     StepThread(const Step& step, Phases& phases)
-        : s_(step),
+        : PhaseWalk(phases),
+          s_(step),
           m_(*step.model),
-          phases_(phases),
-          threads_(phase_threads(phases)),
           mine_(step.scratch[phase_thread(phases)]),
           x_(step.x[0]) {}
 
@@ -55,44 +40,6 @@ class StepThread {
     }
 
   private:
-    // ---- phases ---------------------------------------------------------------------------------
-
-    // work(i) for each of `chunks` chunks, each by one thread; prepare() first in each thread that
-    // has some.
-    template <class Prepare, class Work>
-    void phase(int chunks, Prepare prepare, Work work) {
-        phase_enter(phases_, chunks);
-        int chunk = phase_claim(phases_);
-        if (chunk >= 0) prepare();
-        for (; chunk >= 0; chunk = phase_claim(phases_)) work(chunk);
-        phase_leave(phases_);
-    }
-
-    template <class Work>
-    void token_phase(int count, Work work) {
-        const int chunks = count < kChunks * threads_ ? count : kChunks * threads_;
-        phase(
-            chunks, [] {},
-            [&](int chunk) {
-                const Range tokens = share(count, chunk, chunks);
-                for (int t = tokens.begin; t < tokens.end; ++t) work(t);
-            });
-    }
-
-    // work(units, tokens) for all units of weights and all tokens.
-    template <class Prepare, class Work>
-    void product_phase(int units, int most, int count, Prepare prepare, Work work) {
-        const int blocks = (count + kTokenBlock - 1) / kTokenBlock;
-        int parts = kChunks * threads_;
-        if (parts < units / most) parts = (units / most + threads_ - 1) / threads_ * threads_;
-        if (parts > units) parts = units;
-        phase(blocks * parts, prepare, [&](int chunk) {
-            const int first = chunk / parts * kTokenBlock;
-            const int end = count - first < kTokenBlock ? count : first + kTokenBlock;
-            work(share(units, chunk % parts, parts), Range{first, end});
-        });
-    }
-
     // ---- the residual stream --------------------------------------------------------------------
 
     // What happens to it between two products: x_out = x + y, y after the norm `post` where there
@@ -313,36 +260,101 @@ class StepThread {
         if (last) a.chosen = s_.logit_tokens;
         a.need.by(m_, layer.gate);
         a.need.by(m_, layer.up);
+        float* x_out = last ? s_.x_last : next_x(count);
+        if (m_.experts > 0) {
+            a.need.by(m_, layer.router);
+            experts(layer, a, count, x_out);
+            return;
+        }
         Need need;
         need.by(m_, layer.down);
-        const Input hidden{s_.hidden.blocks, s_.hidden.floats, m_.ff_width};
-        advance_and_multiply(a, count, last ? s_.x_last : next_x(count), hidden.cols / kBlock,
-                             kMostPanels / 2, [&](const Input& in, Range units, Range tokens) {
+        advance_and_multiply(a, count, x_out, s_.hidden.cols / kBlock, kMostPanels / 2,
+                             [&](const Input& in, Range units, Range tokens) {
                                  for (int u = units.begin; u < units.end; ++u) {
-                                     gate_up(layer, in, u, tokens, hidden, need);
+                                     gate_up(layer.gate, layer.up, in, u, tokens, need);
                                  }
                              });
-        product(layer.down, hidden, count, s_.y, m_.width);
+        product(layer.down, s_.hidden, count, s_.y, m_.width);
+    }
+
+    // The same with experts. How many of them have rows is known to the routing alone, so the
+    // phases have room for all that can.
+    void experts(const LayerWeights& layer, const Advance& a, int count, float* x_out) {
+        const Routing& r = s_.routing;
+        const Input in{s_.input.blocks, s_.input.floats, m_.width};
+        token_phase(count, [&](int t) { advance(a, t, x_out, in); });
+        x_ = x_out;
+        product(layer.router, in, count, r.logits, m_.experts);
+        phase(1, [] {}, [&](int) { route(m_, r, count); });
+        const int rows = count * m_.experts_used;
+        token_phase(rows, [&](int row) {
+            const Input from = from_token(in, r.tokens[row]), to = from_token(r.input, row);
+            memcpy(to.blocks, from.blocks, sizeof(ActivationBlock) * (m_.width / kBlock));
+            memcpy(to.floats, from.floats, sizeof(float) * m_.width);
+        });
+        Need need;
+        need.by(m_, layer.down);
+        expert_phase(rows, m_.ff_width / kBlock, [&](int expert, Range units, Range own) {
+            const Matrix gate = expert_of(layer.gate, expert, m_.ff_width);
+            const Matrix up = expert_of(layer.up, expert, m_.ff_width);
+            for (int u = units.begin; u < units.end; ++u) {
+                gate_up(gate, up, r.input, u, own, need);
+            }
+        });
+        expert_phase(rows, m_.width / kPanelRows, [&](int expert, Range panels, Range own) {
+            const Matrix down = expert_of(layer.down, expert, m_.width);
+            multiply(down, s_.hidden, panels, own, r.out, m_.width);
+        });
+        token_phase(count, [&](int t) {
+            float* y = s_.y + static_cast<size_t>(t) * m_.width;
+            for (int i = 0; i < m_.width; i += kLanes) store(y + i, zero());
+            for (int j = t * m_.experts_used; j < (t + 1) * m_.experts_used; ++j) {
+                const float* out = r.out + static_cast<size_t>(r.rows[j]) * m_.width;
+                const F share = set1(r.shares[j]);
+                for (int i = 0; i < m_.width; i += kLanes) {
+                    store(y + i, fma(load(out + i), share, load(y + i)));
+                }
+            }
+        });
+    }
+
+    // work(expert, units, rows) for all units of weights of every expert that has rows.
+    template <class Work>
+    void expert_phase(int rows, int units, Work work) {
+        const int groups = rows < m_.experts ? rows : m_.experts;
+        int parts = (kChunks * threads_ + groups - 1) / groups;
+        if (parts > units) parts = units;
+        phase(
+            groups * parts, [] {},
+            [&](int chunk) {
+                const int expert = s_.routing.active[chunk / parts];
+                if (expert < 0) return;
+                const int32_t* first = s_.routing.first + expert;
+                for (int begin = first[0]; begin < first[1]; begin += kTokenBlock) {
+                    const int end = first[1] - begin < kTokenBlock ? first[1] : begin + kTokenBlock;
+                    work(expert, share(units, chunk % parts, parts), Range{begin, end});
+                }
+            });
     }
 
     // Columns [32 * block, 32 * block + 32) of the hidden state.
-    void gate_up(const LayerWeights& layer, const Input& in, int block, Range tokens,
-                 const Input& hidden, Need need) const {
+    void gate_up(const Matrix& gates, const Matrix& ups, const Input& in, int block, Range tokens,
+                 Need need) const {
         constexpr int kPanels = kBlock / kPanelRows;
         float gate[kMaxTile * kPanelRows], up[kMaxTile * kPanelRows], both[kMaxTile * kBlock];
         for (int t = tokens.begin; t < tokens.end; t += kMaxTile) {
             const int tile = tokens.end - t < kMaxTile ? tokens.end - t : kMaxTile;
             const Input from = from_token(in, t);
             for (int p = 0; p < kPanels; ++p) {
-                multiply_columns(layer.gate, block * kPanels + p, from, tile, gate);
-                multiply_columns(layer.up, block * kPanels + p, from, tile, up);
+                multiply_columns(gates, block * kPanels + p, from, tile, gate);
+                multiply_columns(ups, block * kPanels + p, from, tile, up);
                 for (int i = 0; i < tile; ++i) {
                     gate16(m_.activation, gate + i * kPanelRows, up + i * kPanelRows,
                            both + i * kBlock + p * kPanelRows);
                 }
             }
             for (int i = 0; i < tile; ++i) {
-                emit(both + i * kBlock, kBlock, hidden, t + i, block * kBlock, need);
+                emit(both + i * kBlock, kBlock, s_.hidden, t + i, block * kBlock, need);
             }
         }
     }
@@ -382,8 +394,6 @@ class StepThread {
 
     const Step& s_;
     const ModelWeights& m_;
-    Phases& phases_;
-    const int threads_;
     const ThreadScratch& mine_;
     float* x_;  // the residual stream as the open phase finds it
 };

@@ -1,12 +1,18 @@
 #include "loader.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 
 #include "pack.h"
 
 namespace sglite {
 namespace {
+
+int64_t rows_of(const std::vector<int64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end() - 1, int64_t{1}, std::multiplies<>());
+}
 
 std::string shape_text(const std::vector<int64_t>& shape) {
     std::string text = "[";
@@ -43,7 +49,7 @@ const TensorView& Loader::take(const std::string& name, const std::vector<int64_
                                     ", which the cpu backend does not support");
     }
     const int64_t cols = shape.back();
-    const int64_t rows = shape.size() == 1 ? 1 : shape[0];
+    const int64_t rows = rows_of(shape);
     if (cols % format->block != 0) {
         throw std::invalid_argument("tensor '" + name + "' has rows of " + std::to_string(cols) +
                                     " values, not a multiple of the " +
@@ -73,10 +79,15 @@ const TensorView& Loader::matrix(const std::string& name, int64_t rows, int64_t 
     return take(name, {rows, cols});
 }
 
+const TensorView& Loader::matrices(const std::string& name, int64_t count, int64_t rows,
+                                   int64_t cols) {
+    return take(name, {count, rows, cols});
+}
+
 void Loader::describe(const TensorView& tensor, Matrix& matrix) const {
     matrix.kind = find_format(tensor.type)->kind;
-    matrix.rows = static_cast<int>(tensor.shape[0]);
-    matrix.cols = static_cast<int>(tensor.shape[1]);
+    matrix.rows = static_cast<int>(rows_of(tensor.shape));
+    matrix.cols = static_cast<int>(tensor.shape.back());
     matrix.panel_stride = panel_block_bytes(matrix.kind) * matrix.blocks();
 }
 

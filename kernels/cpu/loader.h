@@ -18,6 +18,8 @@ class Loader {
     // `count` values as f32, appended to `out`; returns where they begin.
     size_t values(const std::string& name, int64_t count, std::vector<float>& out);
     const TensorView& matrix(const std::string& name, int64_t rows, int64_t cols);
+    // `count` matrices, one below the other.
+    const TensorView& matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols);
 
     // Plans the matrix into the packed memory; `matrix.data` is set by `pack`.
     void plan(const TensorView& tensor, Matrix& matrix);

@@ -54,6 +54,12 @@ ModelWeights check_shapes(const ModelOptions& o) {
     require(w.heads % w.kv_heads == 0, "heads must be a multiple of kv_heads");
     bounded("heads / kv_heads", w.group(), 1, kMaxGroup);
     bounded("heads * head_dim", static_cast<int64_t>(w.heads) * w.head_dim, 1, kMost);
+    w.experts = bounded("experts", o.experts, 0, kMaxExperts);
+    w.experts_used = bounded("experts_used", o.experts_used, w.experts == 0 ? 0 : 1,
+                             std::min<int64_t>(o.experts, kMaxExpertsUsed));
+    bounded("experts * ff_width", o.experts * o.ff_width, 0, 1 << 30);
+    bounded("experts * width", o.experts * o.width, 0, 1 << 30);
+    w.normalise_experts = o.normalise_experts;
     w.norm_epsilon = static_cast<float>(o.norm_epsilon);
     w.embedding_scale = static_cast<float>(o.embedding_scale);
     w.attention_scale = static_cast<float>(o.attention_scale);
@@ -101,11 +107,23 @@ void carve(Carver& from, Step& step, std::span<ThreadScratch> threads) {
     step.y = from.take<float>(tokens * m.width);
     step.qkv = from.take<float>(tokens * m.qkv_width());
     step.rope = from.take<float>(m.rope_count * tokens * m.rope_dim);
-    for (Input* input : {&step.input, &step.hidden}) {
-        input->cols = static_cast<int>(cols);
-        input->floats = from.take<float>(tokens * cols);
-        input->blocks = from.take<ActivationBlock>(tokens * cols / kBlock);
-    }
+    const auto take_input = [&](Input& input, size_t rows, size_t columns) {
+        input.cols = static_cast<int>(columns);
+        input.floats = from.take<float>(rows * columns);
+        input.blocks = from.take<ActivationBlock>(rows * columns / kBlock);
+    };
+    const size_t rows = tokens * m.experts_used;
+    take_input(step.input, tokens, cols);
+    take_input(step.hidden, m.experts > 0 ? rows : tokens, m.ff_width);
+    Routing& r = step.routing;
+    r.logits = from.take<float>(tokens * m.experts);
+    r.shares = from.take<float>(rows);
+    r.rows = from.take<int32_t>(rows);
+    r.tokens = from.take<int32_t>(rows);
+    r.first = from.take<int32_t>(m.experts + 2);
+    r.active = from.take<int32_t>(m.experts);
+    take_input(r.input, rows, m.width);
+    r.out = from.take<float>(rows * m.width);
     const size_t queries = static_cast<size_t>(kAttentionTokens) * m.group();
     for (ThreadScratch& thread : threads) {
         thread.x = from.take<float>(kPrivateTokens * static_cast<size_t>(m.width));
@@ -161,9 +179,19 @@ Model::Model(const ModelOptions& options, const std::vector<TensorView>& tensors
         loader.plan(matrix("attn_k", kv_width, w.width), layer.k);
         loader.plan(matrix("attn_v", kv_width, w.width), layer.v);
         loader.plan(matrix("attn_output", w.width, w.attention_width()), layer.output);
-        loader.plan_pair(matrix("ffn_gate", w.ff_width, w.width), layer.gate,
-                         matrix("ffn_up", w.ff_width, w.width), layer.up);
-        loader.plan(matrix("ffn_down", w.width, w.ff_width), layer.down);
+        if (w.experts == 0) {
+            loader.plan_pair(matrix("ffn_gate", w.ff_width, w.width), layer.gate,
+                             matrix("ffn_up", w.ff_width, w.width), layer.up);
+            loader.plan(matrix("ffn_down", w.width, w.ff_width), layer.down);
+        } else {
+            const auto all = [&](const char* name, int rows, int cols) -> const TensorView& {
+                return loader.matrices(prefix + name + ".weight", w.experts, rows, cols);
+            };
+            loader.plan(matrix("ffn_gate_inp", w.experts, w.width), layer.router);
+            loader.plan_pair(all("ffn_gate_exps", w.ff_width, w.width), layer.gate,
+                             all("ffn_up_exps", w.ff_width, w.width), layer.up);
+            loader.plan(all("ffn_down_exps", w.width, w.ff_width), layer.down);
+        }
         norm(prefix + "attn_norm.weight", w.width, layer.attention_norm);
         norm(prefix + "ffn_norm.weight", w.width, layer.feed_norm);
         if (options.qkv_bias) {

@@ -25,7 +25,9 @@ struct ModelOptions {
     int64_t vocab_size, context_length, width, ff_width, heads, kv_heads, head_dim;
     double norm_epsilon, embedding_scale, attention_scale;
     double attention_cap, logit_cap;  // 0 for none
-    std::string activation;           // "silu" | "gelu_tanh"
+    int64_t experts, experts_used;    // 0 for none
+    bool normalise_experts;
+    std::string activation;  // "silu" | "gelu_tanh"
     bool rope_interleaved, qkv_bias, qk_norm, post_norms, tied_output;
     std::vector<int64_t> windows;                  // one a layer, 0 for all keys
     std::vector<int64_t> ropes;                    // one a layer: which of the next, -1 for none

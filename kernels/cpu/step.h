@@ -19,7 +19,9 @@ void phase_leave(Phases& phases);
 enum class Activation : uint8_t { Silu, GeluTanh };
 
 struct LayerWeights {
-    Matrix q, k, v, output, gate, up, down;
+    Matrix q, k, v, output;
+    Matrix gate, up, down;  // with experts those of all, one below the other
+    Matrix router;
     const float* attention_norm = nullptr;
     const float* feed_norm = nullptr;
     const float* qkv_bias = nullptr;  // [qkv_width]; it and the next four may be absent
@@ -46,6 +48,9 @@ struct ModelWeights {
     float attention_scale = 1;
     float attention_cap = 0;  // 0 for none
     float logit_cap = 0;
+    int experts = 0;  // feed-forwards of a layer, of which a token takes experts_used; 0: just one
+    int experts_used = 0;
+    bool normalise_experts = false;
     Activation activation = Activation::Silu;
     bool rope_interleaved = false;
     bool int8_activations = true;
@@ -71,6 +76,8 @@ void embed_row(const ModelWeights& model, int row, float* out);
 constexpr int kPrivateTokens = 4;
 constexpr int kAttentionTokens = 16;  // most tokens in one piece of attention work
 constexpr int kMaxGroup = 64;         // most query heads of one KV head
+constexpr int kMaxExperts = 1024;
+constexpr int kMaxExpertsUsed = 64;
 
 // Memory of one thread.
 struct ThreadScratch {
@@ -100,6 +107,19 @@ struct Attendants {
     int parts;  // into which a piece divides the query heads of its KV head
 };
 
+// What the tokens of a layer do with its experts. Each pair of a token and one of its experts has a
+// row; the rows of an expert lie together.
+struct Routing {
+    float* logits;    // [tokens, experts]
+    float* shares;    // [tokens, used]
+    int32_t* rows;    // [tokens, used]: their rows, experts ascending
+    int32_t* tokens;  // [rows]: the token of each
+    int32_t* first;   // [experts + 2]: the first row of each expert
+    int32_t* active;  // [experts]: those with rows, ascending, then -1
+    Input input;      // [rows, width]
+    float* out;       // [rows, width]
+};
+
 struct Step {
     const ModelWeights* model;
     int tokens;
@@ -117,7 +137,8 @@ struct Step {
     float* qkv;    // [tokens, qkv_width]
     float* rope;   // [rope_count, tokens, rope_dim]: cosines, then sines
     Input input;   // [tokens, width or heads * head_dim], what a product reads
-    Input hidden;  // [tokens, ff_width], the same of the down projection
+    Input hidden;  // [tokens or rows of experts, ff_width], the same of the down projection
+    Routing routing;
     int max_cols;
     ThreadScratch* scratch;  // [threads]
     uint8_t* kv;             // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]

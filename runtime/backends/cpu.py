@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sglite.errors import ModelError
 from sglite.kernels import _cpu
 from sglite.runtime.backends.base import Backend, DrawRequest, Float32
-from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.config import Experts, ModelConfig
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.models.tensors import model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
@@ -117,6 +117,7 @@ class CpuBackend(Backend):
             (name, int(kind), shape, data)
             for name, kind, shape, data in model_tensors(gguf, config)
         ]
+        experts = config.experts or Experts(0, 0, False)
         ropes = list(dict.fromkeys(layer.rope for layer in config.layers if layer.rope))
         try:
             self._model: _cpu.Model | None = _cpu.Model(
@@ -133,6 +134,9 @@ class CpuBackend(Backend):
                 attention_scale=config.attention_scale,
                 attention_cap=config.attention_cap or 0.0,
                 logit_cap=config.logit_cap or 0.0,
+                experts=experts.count,
+                experts_used=experts.used,
+                normalise_experts=experts.normalised,
                 activation=config.activation,
                 rope_interleaved=config.rope_interleaved,
                 qkv_bias=config.qkv_bias,

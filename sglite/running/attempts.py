@@ -72,12 +72,12 @@ class Trial:
         tried = Slot(self.slot.node, self.slot.name)
         tried.result = result
         try:
-            found, captures = tried.value, tried.captures
+            value, captures = tried.value, tried.captures
         except ProgramError as error:
             if isinstance(error.__cause__, ValueError | AssertionError):
                 return error
             raise
-        self.slot.keep(found, captures)
+        self.slot.keep(value, captures)
         return None
 
 
@@ -85,7 +85,7 @@ class Trial:
 class RetriedGen(Gen):
     """The step of a hole with retries."""
 
-    trial: Trial = field(kw_only=True, compare=False, repr=False)
+    trial: Trial = field(compare=False, repr=False, kw_only=True)
 
     def attempt(self, number: int) -> Gen:
         """The step of one attempt; the first one, 0, is that of any hole. A refused value stays in

@@ -51,11 +51,10 @@ def run_all(launch: Launch, rows: Iterable[Row], window: int) -> list[Result]:
     batch = _Batch(launch, iter(rows), window, None, all_at_once=True)
     try:
         batch.work()
-        runs = batch.join()
+        return batch.join()
     except BaseException:
         batch.cancel()
         raise
-    return [Result(run) for run in sorted(runs, key=lambda run: run.row)]
 
 
 def run_as_completed(
@@ -142,10 +141,12 @@ class _Batch(Unwatched):
         self._journal = journal
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
+        self._results: list[Result] = []
         self._all_at_once = all_at_once  # rows that are done make room before they are taken
         self._count = 0
         self._open = 0
         self._reading_rows = threading.Lock()
+        self._collecting = threading.Lock()
         self._lock = threading.RLock()
         self._room = threading.Condition(self._lock)  # for more rows
         self._ready = threading.Condition(self._lock)  # rows that are done
@@ -164,6 +165,8 @@ class _Batch(Unwatched):
                 run.fail(problem)
             else:
                 self._launch.execute(run, (), arguments)
+            if self._all_at_once:
+                self._collect()
 
     def work_alone(self) -> None:
         """`work`, on a thread of which nobody sees what it raises."""
@@ -172,15 +175,23 @@ class _Batch(Unwatched):
         except BaseException as error:  # such as SystemExit: whoever takes rows raises it
             self._stop(error)
 
-    def join(self) -> list[Run]:
-        """The runs, when every row is done. Raises what the iterator of rows raised."""
+    def join(self) -> list[Result]:
+        """The results, when every row is done. Raises what the iterator of rows raised."""
         with self._lock:
             while self._live or not self._exhausted:
                 self._ready.wait()
         if self._failure is not None:
             raise self._failure
-        done, self._done = self._done, deque()
-        return list(done)  # type: ignore[arg-type]
+        self._collect()
+        results, self._results = self._results, []  # an idle worker knows its last batch
+        return results
+
+    def _collect(self) -> None:
+        """Make results of the rows that are done: a run is more, and there may be many of them."""
+        with self._collecting:
+            while self._done:
+                done = self._done.popleft()
+                self._results.append(done if isinstance(done, Result) else Result(done))
 
     def take(self) -> Run | Result | None:
         """The next row that is done; None when all are taken. Raises like `join`."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gguf.quants import dequantize
 
 from sglite.kernels.reference.forward import forward
-from sglite.runtime.models.config import LayerConfig, ModelConfig
+from sglite.runtime.models.config import Experts, LayerConfig, ModelConfig
 from sglite.runtime.models.ggml_types import GGMLType
 from sglite.runtime.models.gguf import TensorInfo
 from sglite.runtime.models.rope import Rope, plain
@@ -104,8 +104,20 @@ def capped(**changes: Any) -> ModelConfig:
     )
 
 
+def experts(**changes: Any) -> ModelConfig:
+    """A Qwen 3 with experts."""
+    return llama(
+        **{
+            "rope_interleaved": False,
+            "qk_norm": True,
+            "experts": Experts(count=11, used=3, normalised=True),
+            **changes,
+        }
+    )
+
+
 def random_file(config: ModelConfig, kind: GGMLType, rng: np.random.Generator) -> FakeFile:
-    """A file whose matrices all have type `kind` and whose norms are F32."""
+    """A file whose matrices have type `kind`; norms, biases and routers are F32."""
     infos, data = {}, {}
     for name, shape in tensor_shapes(config).items():
         if len(shape) == 1:
@@ -113,7 +125,8 @@ def random_file(config: ModelConfig, kind: GGMLType, rng: np.random.Generator) -
             values -= name.endswith(".bias")
             type_, raw = GGMLType.F32, values.view(np.uint8)
         else:
-            type_, raw = kind, random_rows(kind, shape, rng)
+            type_ = GGMLType.F32 if "ffn_gate_inp" in name else kind
+            raw = random_rows(type_, shape, rng)
         infos[name] = TensorInfo(name, type_, shape, 0, raw.size)
         data[name] = raw.reshape(-1)
     return FakeFile(Path("random.gguf"), infos, data)
@@ -123,7 +136,7 @@ def random_rows(
     kind: GGMLType, shape: tuple[int, ...], rng: np.random.Generator
 ) -> npt.NDArray[np.uint8]:
     """Random codes with scales that give values of about 1 / sqrt(columns)."""
-    rows, cols = shape
+    rows, cols = math.prod(shape[:-1]), shape[-1]
     if kind in (GGMLType.F32, GGMLType.F16):
         values = rng.normal(0, cols**-0.5, shape)
         return values.astype(np.float32 if kind == GGMLType.F32 else np.float16).view(np.uint8)

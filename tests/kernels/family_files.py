@@ -17,6 +17,8 @@ import numpy as np
 import torch
 import transformers
 
+from sglite.runtime.models.config import Experts
+
 TOKENS = 90
 WINDOW = 24
 ORIGINAL = 32
@@ -146,6 +148,32 @@ FAMILIES = {
         {"rope.freq_base": 1e6},
         dropped=({"qk_norm": False},),
     ),
+    "qwen3-moe": Family(
+        "Qwen3Moe",
+        "qwen3moe",
+        {"head_dim": 32, "num_experts": 6, "num_experts_per_tok": 2, "norm_topk_prob": True}
+        | {"moe_intermediate_size": 32, "experts_implementation": "eager"},
+        {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 32},
+        dropped=(
+            {"experts": Experts(6, 2, normalised=False)},
+            {"experts": Experts(6, 1, normalised=True)},
+        ),
+    ),
+    "qwen3-moe-plain-shares": Family(
+        "Qwen3Moe",
+        "qwen3moe",
+        {"num_experts": 5, "num_experts_per_tok": 3, "norm_topk_prob": False}
+        | {"moe_intermediate_size": 64, "experts_implementation": "eager"},
+        {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 64}
+        | {"expert_weights_norm": False},
+    ),
+    "mixtral": Family(
+        "Mixtral",
+        "llama",
+        {"num_local_experts": 4, "num_experts_per_tok": 2, "experts_implementation": "eager"}
+        | _rope("default", 1e6),
+        {"rope.freq_base": 1e6, "expert_count": 4, "expert_used_count": 2},
+    ),
     "gemma2": Family(
         "Gemma2",
         "gemma2",
@@ -227,6 +255,9 @@ def tensors(family: Family, model: Any) -> Iterator[tuple[str, Array]]:
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         values = weight.numpy()
+        if "experts." in name:
+            yield from _experts(name, values)
+            continue
         ours = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert ours is not None, name
         if family.kind.startswith("Gemma") and "norm" in name:
@@ -238,6 +269,15 @@ def tensors(family: Family, model: Any) -> Iterator[tuple[str, Array]]:
         yield ours, np.ascontiguousarray(values, np.float32)
     for name, values in family.factors(config).items():
         yield name, values.astype(np.float32)
+
+
+def _experts(name: str, values: Array) -> Iterator[tuple[str, Array]]:
+    layer = f"blk.{name.split('.')[2]}."
+    if name.endswith("down_proj"):
+        yield f"{layer}ffn_down_exps.weight", values.astype(np.float32)
+    else:
+        for part, half in zip(("gate", "up"), np.split(values, 2, axis=1), strict=True):
+            yield f"{layer}ffn_{part}_exps.weight", half.astype(np.float32)
 
 
 def write(family: Family, model: Any, path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import replace
 
 import cpu_models as models
@@ -12,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sglite.errors import ModelError
+from sglite.kernels import _cpu
 from sglite.runtime.backends.cpu import CpuBackend
+from sglite.runtime.models.config import Experts, LayerConfig
 from sglite.runtime.models.ggml_types import GGMLType
 from sglite.runtime.models.gguf import TensorInfo
+from sglite.runtime.models.rope import Rope
 from sglite.runtime.plan import StepPlan
 
 PAGES = 8
@@ -89,12 +93,52 @@ def test_unsupported_type() -> None:
         {"ff_width": -32},
         {"layers": ()},
         {"activation": "relu"},
+        {"experts": Experts(2000, 2, True)},
+        {"experts": Experts(4, 5, True)},
+        {"experts": Experts(4, 0, True)},
+        {"experts": Experts(1 << 62, 1 << 62, True)},
+        {"attention_cap": -1.0},
+        {"logit_cap": math.nan},
+        {"layers": (LayerConfig(None, Rope((1.0,) * 9)),) * 2},
+        {"layers": (LayerConfig(None, Rope((1.0, math.inf))),) * 2},
+        {"layers": (LayerConfig(None, Rope((1.0,), 1e39)),) * 2},
+        {"layers": (LayerConfig(None, Rope((1.0,))), LayerConfig(None, Rope((1.0, 0.5))))},
     ],
     ids=str,
 )
 def test_impossible_config(changes: dict[str, object]) -> None:
     with pytest.raises(ModelError, match=r"random\.gguf: "):
         load(small_file(), **changes)
+
+
+def test_every_tensor_of_experts_is_checked() -> None:
+    config = models.experts()
+    for part in ("gate_inp", "gate_exps", "up_exps", "down_exps"):
+        name = f"blk.1.ffn_{part}.weight"
+        for wrong in ("shape", "data"):
+            file = models.random_file(config, GGMLType.Q4_1, np.random.default_rng(3))
+            info, data = file.tensors[name], file.data(name)
+            if wrong == "shape":
+                file.tensors[name] = replace(info, shape=(info.shape[0] - 1, *info.shape[1:]))
+            else:
+                file.bytes_of[name] = data[: len(data) // info.shape[0] * (info.shape[0] - 1)]
+            with pytest.raises(ModelError, match=f"{name}' has .*{wrong}"):
+                CpuBackend(file, config, threads=1, pages=PAGES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+def test_experts_of_what_is_no_number(monkeypatch: pytest.MonkeyPatch, isa: str) -> None:
+    """Logits of routers that cannot be compared choose some experts, and spoil no other token."""
+    monkeypatch.setenv("SGLITE_ISA", isa)
+    config = models.experts()
+    file = models.random_file(config, GGMLType.F32, np.random.default_rng())
+    file.bytes_of["token_embd.weight"].view(np.float32)[: config.width] = np.nan
+    backend = CpuBackend(file, config, threads=2, pages=PAGES)  # type: ignore[arg-type]
+    expected = backend.forward(models.make_plan([models.Row([5, 6], 0, [1], 2)])).copy()
+    rows = [models.Row([0] * 7, 0, [0], 7), models.Row([5, 6], 0, [1], 2)]
+    logits = backend.forward(models.make_plan(rows))
+    assert np.isnan(logits[:7]).all()
+    assert np.array_equal(logits[7:], expected)
 
 
 def good_plan() -> StepPlan:

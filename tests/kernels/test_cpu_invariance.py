@@ -17,7 +17,12 @@ from sglite.runtime.models.ggml_types import GGMLType
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 ISAS = _cpu.available_isas()
-CONFIGS = {"llama": models.llama(), "gemma": models.gemma(), "capped": models.capped()}
+CONFIGS = {
+    "llama": models.llama(),
+    "gemma": models.gemma(),
+    "capped": models.capped(),
+    "experts": models.experts(),
+}
 PAGES = 256
 
 

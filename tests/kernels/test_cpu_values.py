@@ -22,10 +22,17 @@ TYPES = [
     GGMLType.Q6_K,
 ]
 
+FAMILIES = {
+    "llama": models.llama,
+    "gemma": models.gemma,
+    "capped": models.capped,
+    "experts": models.experts,
+}
+
 
 def config_for(kind: GGMLType, family: str) -> ModelConfig:
     """Small widths, or the 256 that a K type needs."""
-    make = {"llama": models.llama, "gemma": models.gemma, "capped": models.capped}[family]
+    make = FAMILIES[family]
     if kind.block[0] == 256:
         return make(width=256, ff_width=256, heads=8, head_dim=32)
     return make()
@@ -53,7 +60,7 @@ def relative_error(config: ModelConfig, kind: GGMLType, activations: str, kv_dty
 
 @pytest.mark.parametrize("isa", _cpu.available_isas())
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("family", ["llama", "gemma", "capped"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_float_path(monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str) -> None:
     monkeypatch.setenv("SGLITE_ISA", isa)
     assert relative_error(config_for(kind, family), kind, "f32", "f32") < 1e-5
@@ -61,7 +68,7 @@ def test_float_path(monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, f
 
 @pytest.mark.parametrize("isa", _cpu.available_isas())
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("family", ["llama", "gemma", "capped"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_shipped_path(
     monkeypatch: pytest.MonkeyPatch, isa: str, kind: GGMLType, family: str
 ) -> None:

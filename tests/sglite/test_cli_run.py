@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import signal
@@ -289,8 +290,10 @@ def test_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def line(*arguments: str) -> str:
-        done = CliRunner().invoke(main, ["run", *arguments, "--words", "a", "--no-stream"])
-        return done.output
+        command = ["run", *arguments, "--words", "a", "--no-stream"]
+        # What a file puts in use stays so, as long as its process.
+        context = contextvars.copy_context()
+        return context.run(CliRunner().invoke, main, command).output
 
     monkeypatch.setenv("SGLITE_MODEL", "nothing.gguf")
     assert "nothing.gguf" in line("two.py:second")
