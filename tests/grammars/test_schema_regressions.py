@@ -16,7 +16,7 @@ from sglite.grammars import Grammar, Vocabulary, compile_json_schema
 
 VOCABULARY = small_vocabulary()
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-FREE = {"property_order": "any", "whitespace": "flexible", "spelling": "any"}
+FREE: dict[str, Any] = {"property_order": "any", "whitespace": "flexible", "spelling": "any"}
 
 
 @dataclass(frozen=True, slots=True)
