@@ -118,18 +118,7 @@ def texts(value: Any, declared: bool) -> list[str]:
     return [json.dumps(value)]
 
 
-def needs_several(schema: Any) -> bool:
-    """Whether a least number of items must differ: what they cost together is only a guess."""
-    if isinstance(schema, list):
-        return any(map(needs_several, schema))
-    if not isinstance(schema, dict):
-        return False
-    if schema.get("uniqueItems") and schema["minItems"] > 1:
-        return True
-    return any(map(needs_several, schema.values()))
-
-
-def check(matcher: Matcher, known: set[str], priced: bool) -> int:
+def check(matcher: Matcher, known: set[str]) -> int:
     """Every beginning of the texts; how many there are."""
     follow: dict[str, set[str]] = {}
     for text in known:
@@ -150,7 +139,7 @@ def check(matcher: Matcher, known: set[str], priced: bool) -> int:
             assert then.accept(i)
             costs.append(then.tokens_to_finish())
             open_.append((begun + chr(i), then))
-        assert not priced or cost == 0 or min(costs) < cost, begun
+        assert cost == 0 or min(costs) < cost, begun
     return count
 
 
@@ -186,7 +175,7 @@ def trial(seed: int, letters: Vocabulary) -> int:
         return 0
     assert ways, schema
     try:
-        return check(grammar.matcher(), set(ways), not needs_several(schema))
+        return check(grammar.matcher(), set(ways))
     except Exception as error:
         error.add_note(json.dumps(schema))
         raise

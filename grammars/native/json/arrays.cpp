@@ -31,7 +31,9 @@ int32_t Arrays::begin(const std::vector<GoalId>& lanes) {
 
 int32_t Arrays::least(const Goal& goal) {
     int32_t least = kUnreachable;
-    for (const ArrayItem& item : beginnings(goal, 0)) least = std::min(least, item.close);
+    for (const ArrayItem& item : beginnings(goal, 0)) {
+        least = std::min(least, costs_.from_begin(item.close));
+    }
     return add_cost(1, least);
 }
 

@@ -180,6 +180,7 @@ GoalId Goals::both(GoalId a, GoalId b) {
 
 GoalId Goals::add(Goal goal) { return inside_->add(std::move(goal)); }
 
+int32_t Goals::nth(GoalId id, int64_t others) const { return inside_->nth(id, others); }
 int32_t Goals::scalar_cost(const Goal& goal) const { return inside_->scalar_cost(goal); }
 
 text::LangId Goals::texts_of(const text::Decimal& number) {

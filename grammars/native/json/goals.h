@@ -104,6 +104,8 @@ class Goals {
     GoalId add(Goal goal);
     // The least cost of values that are no objects and no arrays.
     int32_t scalar_cost(const Goal& goal) const;
+    // Upper bound on the tokens of a value that differs from so many others.
+    int32_t nth(GoalId id, int64_t others) const;
     // All texts of a number.
     text::LangId texts_of(const text::Decimal& number);
     // What is enforced and how: a pointer and a line per schema that can matter, and at last

@@ -33,6 +33,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     GoalId goal_of(std::vector<Lit> lits) override;
     // Costs
     int32_t goal(GoalId id) override;
+    int32_t nth(GoalId id, int64_t others) override;
     GoalId both(GoalId a, GoalId b) override;
     int64_t supply(GoalId id) override;
 
@@ -116,6 +117,11 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     void prepare(const ObjectShape& shape);
     void prepare(const ArrayShape& shape);
 
+    std::vector<int32_t> ranks(GoalId id, size_t count, int depth);
+    const std::vector<int32_t>& scalar_ranks(GoalId id, size_t count);
+    std::vector<int32_t> ranks_of(const ObjectShape& shape, size_t count, int depth);
+    std::vector<int32_t> ranks_of(const ArrayShape& shape, size_t count, int depth);
+
     const Supply& supply_of(GoalId id);
     Supply count(const ObjectShape& shape);
     Supply count(const ArrayShape& shape);
@@ -138,6 +144,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::vector<bool> queued_;
     std::unordered_map<GoalId, Supply> supplies_;
     int supply_depth_ = 0;
+    // Per goal: bounds of its scalars, ascending, and how many were asked for.
+    std::unordered_map<GoalId, std::pair<size_t, std::vector<int32_t>>> scalar_ranks_;
     int32_t objects_ = 0, arrays_ = 0;  // shapes so far
     bool has_unique_ = false;
 };

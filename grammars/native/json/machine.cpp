@@ -60,6 +60,9 @@ class JsonMachine::Prices final : public Costs {
     int32_t goal(GoalId id) override {
         return id == kNever ? kUnreachable : machine_.goals_.goal(id).cost;
     }
+    int32_t nth(GoalId id, int64_t others) override {
+        return id == kNever ? kUnreachable : machine_.goals_.nth(id, others);
+    }
     GoalId both(GoalId a, GoalId b) override { return machine_.goals_.both(a, b); }
     int64_t supply(GoalId id) override { return machine_.goals_.goal(id).supply; }
 

@@ -49,7 +49,9 @@ int32_t Objects::begin(const std::vector<GoalId>& lanes) {
 
 int32_t Objects::least(const Goal& goal) {
     int32_t least = kUnreachable;
-    for (const ObjectItem& item : beginnings(goal, 0)) least = std::min(least, item.close);
+    for (const ObjectItem& item : beginnings(goal, 0)) {
+        least = std::min(least, costs_.from_begin(item.close));
+    }
     return add_cost(1, least);
 }
 

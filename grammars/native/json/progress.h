@@ -23,6 +23,8 @@ class Costs {
     virtual ~Costs() = default;
 
     virtual int32_t goal(GoalId goal) = 0;  // kUnreachable for one that cannot be met (or not yet)
+    // The same for a value that differs from so many others.
+    virtual int32_t nth(GoalId goal, int64_t others) = 0;
     virtual GoalId both(GoalId a, GoalId b) = 0;
     virtual int64_t supply(GoalId goal) = 0;  // different values, at most kPlenty
 

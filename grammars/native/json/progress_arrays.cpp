@@ -8,21 +8,33 @@ namespace sglite::json {
 namespace {
 
 constexpr size_t kMostWays = 20'000;
+constexpr int64_t kMostApart = 1000;  // items that are priced one by one
 
 GoalId item_goal(const ArrayShape& shape, int64_t index) {
     return index < static_cast<int64_t>(shape.first.size()) ? shape.first[index] : shape.rest;
+}
+
+// What the item at `index` costs at most.
+int32_t cost_of_item(const ArrayShape& shape, GoalId goal, int64_t index, Costs& costs) {
+    return shape.unique ? costs.nth(goal, index) : costs.goal(goal);
 }
 
 int32_t cost_without_contains(const ArrayShape& shape, int64_t items, Costs& costs) {
     int64_t cost = 1;
     const auto leading = static_cast<int64_t>(shape.first.size());
     for (int64_t i = items; i < std::min(shape.low, leading); ++i) {
-        const int32_t item = costs.goal(shape.first[i]);
+        const int32_t item = cost_of_item(shape, shape.first[i], i, costs);
         if (item >= kUnreachable) return kUnreachable;
         cost += item + costs.comma;
     }
-    if (const int64_t more = shape.low - std::max(items, leading); more > 0) {
-        const int32_t item = costs.goal(shape.rest);
+    int64_t index = std::max(items, leading);
+    for (; shape.unique && index < std::min(shape.low, kMostApart); ++index) {
+        const int32_t item = cost_of_item(shape, shape.rest, index, costs);
+        if (item >= kUnreachable) return kUnreachable;
+        cost += item + costs.comma;
+    }
+    if (const int64_t more = shape.low - index; more > 0) {
+        const int32_t item = cost_of_item(shape, shape.rest, shape.low, costs);
         if (item >= kUnreachable) return kUnreachable;
         cost += more * (static_cast<int64_t>(item) + costs.comma);
     }
@@ -92,7 +104,7 @@ class Filling {
                 if (part.high < 0) after[i] = std::min(after[i], std::max(part.low, held[i]));
             }
             if (!possible) continue;
-            const int64_t price = cost + costs_.goal(goal) + costs_.comma;
+            const int64_t price = cost + cost_of_item(shape_, goal, index, costs_) + costs_.comma;
             if (price >= kUnreachable) {
                 costs_.unpayable();
                 continue;
