@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sglite.grammars import _native
@@ -156,6 +156,15 @@ def finish(pool: _native.Languages, state: int) -> bytes:
 
 
 def check(expression: Expression) -> None:
+    """What is said of a language is right, or it is too much work to say it."""
+    try:
+        check_all(expression)
+    except _native.Refused as refused:
+        assume("too long" not in str(refused))
+        raise
+
+
+def check_all(expression: Expression) -> None:
     pool = _native.Languages(BARRED, longest_token=2)
     language = expression.build(pool)
     start = pool.start(language)
