@@ -34,6 +34,7 @@ from sglite.grammars.parts import (
     lower,
     names,
 )
+from sglite.grammars.quotes import Quote
 from sglite.grammars.reading import Reader
 from sglite.grammars.refusals import refusals
 from sglite.grammars.schema import PropertyOrder, StringSpelling, Whitespace, schema_text
@@ -49,6 +50,7 @@ __all__ = [
     "compile_parts",
     "grammar",
     "json_schema",
+    "quote",
     "read_captures",
     "regex",
     "repeat",
@@ -89,6 +91,26 @@ def text_until(marker: str, name: str | None = None) -> Part:
 def regex(pattern: str) -> Part:
     """The texts that `re.fullmatch(pattern, text)` accepts, as `compile_regex` takes it."""
     return Regex(pattern)
+
+
+def quote(
+    document: str, whole_words: bool = False, min_length: int = 1, max_length: int | None = None
+) -> Part:
+    """The passages of a document, as `Quote` says.
+
+    Raises TypeError for a document that is no text, ValueError for an empty one and for lengths
+    that exclude each other.
+    """
+    if not isinstance(document, str):
+        raise TypeError(f"a quote is taken from a text, got {type(document).__name__}")
+    if not document:
+        raise ValueError("the document to quote from is empty")
+    for name, value in (("min_length", min_length), ("max_length", max_length)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(f"{name} is a whole number of at least 1, got {value!r}")
+    if max_length is not None and max_length < min_length:
+        raise ValueError(f"max_length={max_length} is below min_length={min_length}")
+    return Quote(document, bool(whole_words), min_length, max_length)
 
 
 def json_schema(

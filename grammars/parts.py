@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sglite.errors import GrammarError
 from sglite.grammars._native import Builder
 from sglite.grammars.matcher import Grammar
+from sglite.grammars.quotes import Quote, compile_quote
 from sglite.grammars.regex import compile_regex
 from sglite.grammars.schema import (
     PropertyOrder,
@@ -83,7 +84,7 @@ class Capture:
     part: Part
 
 
-Part = str | Grammar | Sequence | Choice | Repeat | Until | Regex | Schema | Rules | Capture
+Part = str | Grammar | Sequence | Choice | Repeat | Until | Regex | Quote | Schema | Rules | Capture
 """A string stands for itself, a compiled grammar for its texts."""
 
 
@@ -117,6 +118,8 @@ def lower(builder: Builder, vocab: Vocabulary, part: Part) -> int:
             return builder.until(marker.encode())
         case Regex(pattern):
             return builder.embed(compile_regex(pattern, vocab)._native)
+        case Quote():
+            return builder.embed(compile_quote(part, vocab)._native)
         case Schema(text, property_order, whitespace, spelling):
             schema = compile_json_schema(text, vocab, property_order, whitespace, spelling)
             return builder.embed(schema._native)

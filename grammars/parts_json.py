@@ -16,6 +16,7 @@ from sglite.grammars.parts import (
     Sequence,
     Until,
 )
+from sglite.grammars.quotes import Quote
 
 
 def plain_part(part: Part) -> Any:
@@ -33,6 +34,8 @@ def plain_part(part: Part) -> Any:
             return {"until": [marker, name]}
         case Regex(pattern):
             return {"regex": pattern}
+        case Quote(document, whole_words, low, high):
+            return {"quote": [document, whole_words, low, high]}
         case Schema(text, order, whitespace, spelling):
             return {"schema": [text, order, whitespace, spelling]}
         case Capture(name, inner):
@@ -61,6 +64,8 @@ def read_part(data: Any) -> Part:
             return compose.text_until(*said)
         case "regex" if isinstance(said, str):
             return compose.regex(said)
+        case "quote":
+            return compose.quote(*said)
         case "schema":
             return compose.json_schema(*said)
         case "capture":
@@ -88,6 +93,8 @@ def show_part(part: Part) -> str:
             return f"{name or ''}...{marker!r}"
         case Regex(pattern):
             return f"/{pattern}/"
+        case Quote():
+            return repr(part)
         case Schema(text):
             return f"json {text}"
         case Capture(name, inner):

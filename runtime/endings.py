@@ -87,26 +87,30 @@ def _all_but(ids: set[int], words: int) -> npt.NDArray[np.uint32]:
 
 def check_gen(gen: Gen, vocab_size: int) -> None:
     """Raise ValueError for arguments that no hole can have."""
-
-    def refuse(what: str) -> ValueError:
-        return ValueError(f"hole {gen.name!r}: {what}")
-
     if gen.max_tokens < 1:
-        raise refuse(f"max_tokens must be at least 1, got {gen.max_tokens}")
+        raise _refused(gen, f"max_tokens must be at least 1, got {gen.max_tokens}")
     if not 0 <= gen.min_tokens <= gen.max_tokens:
-        raise refuse(
-            f"min_tokens must be from 0 to max_tokens={gen.max_tokens}, got {gen.min_tokens}"
-        )
-    if any(not text for text in (*gen.stop, *gen.until)):
-        raise refuse("a stop or until text must not be empty")
+        allowed = f"from 0 to max_tokens={gen.max_tokens}"
+        raise _refused(gen, f"min_tokens must be {allowed}, got {gen.min_tokens}")
+    if "" in gen.stop or "" in gen.until:
+        raise _refused(gen, "a stop or until text must not be empty")
     if gen.top_logprobs < 0:
-        raise refuse(f"the number of logprobs must be at least 0, got {gen.top_logprobs}")
-    for token in (*gen.stop_ids, *(token for token, _ in gen.logit_bias)):
-        if not 0 <= token < vocab_size:
-            raise refuse(f"id {token} is not in the vocabulary (0 to {vocab_size - 1})")
+        raise _refused(gen, f"the number of logprobs must be at least 0, got {gen.top_logprobs}")
+    if gen.stop_ids or gen.logit_bias:
+        _check_ids(gen, vocab_size)
+
+
+def _check_ids(gen: Gen, vocab_size: int) -> None:
     biased = [token for token, _ in gen.logit_bias]
+    for token in (*gen.stop_ids, *biased):
+        if not 0 <= token < vocab_size:
+            raise _refused(gen, f"id {token} is not in the vocabulary (0 to {vocab_size - 1})")
     if len(set(biased)) < len(biased):
-        raise refuse("logit_bias names an id twice")
+        raise _refused(gen, "logit_bias names an id twice")
     for token, bias in gen.logit_bias:
         if not bias < float("inf"):  # refuses NaN too
-            raise refuse(f"the bias of id {token} must be a number or -inf, got {bias!r}")
+            raise _refused(gen, f"the bias of id {token} must be a number or -inf, got {bias!r}")
+
+
+def _refused(gen: Gen, what: str) -> ValueError:
+    return ValueError(f"hole {gen.name!r}: {what}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -189,12 +190,18 @@ class Generation:
             logprobs=tuple(self.logprobs),
             stop=self._stop,
             top_logprobs=tuple(self._tops),
+            ends=self._ends(),
             healed=self._prefix.decode("utf-8", "replace"),
             usage=self.usage,
             started_at=self._started_at,
             first_token_at=self._first_token_at or time.monotonic(),
             finished_at=time.monotonic(),
         )
+
+    def _ends(self) -> tuple[int, ...]:
+        lengths = (len(self._token_bytes[token]) for token in self.ids)
+        begun = -len(self._prefix)
+        return tuple(accumulate(lengths, initial=begun))[1:]
 
     def _append(self, token: int, logprob: float) -> StopMatch | None:
         self.ids.append(token)

@@ -45,6 +45,8 @@ class Row:
 def _note_cached(sequence: Sequence, start: int, stop: int) -> None:
     if sequence.account is not None:
         sequence.account.note_cached(start, stop)
+    elif start <= sequence.inherited:  # a fork: the hole that comes later counts them
+        sequence.inherited = max(sequence.inherited, stop)
 
 
 def _order(sequence: Sequence) -> tuple[int, bytes, int]:

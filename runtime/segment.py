@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from sglite.options import DEFAULT_MAX_TOKENS, GREEDY, Sampling
+from sglite.runtime.values import value
 
 if TYPE_CHECKING:
     from sglite.grammars.compose import Part
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 PieceKind = Literal["user", "template", "special", "ids"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Piece:
     """A stretch of literal text.
 
@@ -48,14 +49,14 @@ class Constraint:
     options: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Append:
     """Literal text: all of it between two holes, so one text for the tokeniser."""
 
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Gen:
     """A hole that generates tokens.
 
@@ -92,7 +93,7 @@ SelectMethod = Literal["prob", "mean", "greedy", "pmi"]
 DEFAULT_METHOD: SelectMethod = "prob"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Select:
     """A hole that picks one of `choices` and keeps the distribution over all of them.
 
@@ -118,7 +119,7 @@ Hole = Gen | Select
 Step = Append | Gen | Select
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Segment:
     """The steps of one sequence that were recorded between two reads; run in order."""
 
@@ -152,7 +153,17 @@ class Usage:
         self.drafted_tokens += other.drafted_tokens
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value
+class Attempt:
+    """One try at a hole that may be tried again: what was written, and why its value was refused;
+    no `errors`: it was not."""
+
+    text: str
+    errors: tuple[str, ...]
+    usage: Usage
+
+
+@value
 class HoleResult:
     """What came out of one hole.
 
@@ -166,7 +177,9 @@ class HoleResult:
     method gives it. stop: the stop or until text that ended it, or what matched `stop_regex`.
     top_logprobs: per id of `ids`, where they were asked for, id -> log probability of the most
     probable outcomes there, in falling order (-1 is the end outcome). healed: text of the program
-    before the hole that became part of `ids`. times: time.monotonic() seconds.
+    before the hole that became part of `ids`. ends: where each id ends in `text`, in bytes of
+    UTF-8, below 1 within the healed text; empty where the engine does not know. attempts: of a
+    hole with retries, every try; `usage` is that of all of them. times: time.monotonic() seconds.
     """
 
     name: str
@@ -179,6 +192,8 @@ class HoleResult:
     scores: dict[str, float] | None = None
     top_logprobs: tuple[dict[int, float], ...] = ()
     healed: str = ""
+    ends: tuple[int, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     started_at: float = 0.0
     first_token_at: float = 0.0
@@ -210,7 +225,7 @@ class HoleResult:
         return f"<hole {self.name!r} {text!r} finish={self.finish!r} {tokens}>"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TextDelta:
     """More text of the hole at `step` (an index into the segment's steps): whole characters."""
 
@@ -218,7 +233,7 @@ class TextDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HoleDone:
     """The hole at `step` (an index into the segment's steps) has its result."""
 
@@ -226,14 +241,23 @@ class HoleDone:
     result: HoleResult
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class HoleRefused:
+    """The text of the hole at `step` so far is void, and the hole is tried again. No engine of a
+    model says this: what a value has to be beyond its constraint is known above."""
+
+    step: int
+    attempt: Attempt
+
+
+@value
 class SegmentDone:
     """Terminal: every step of the segment is done. `ids` is the whole state of the sequence."""
 
     ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SegmentFailed:
     """Terminal: the step at index `step` failed; the sequence takes no further segments."""
 
@@ -241,4 +265,4 @@ class SegmentFailed:
     error: Exception
 
 
-Event = TextDelta | HoleDone | SegmentDone | SegmentFailed
+Event = TextDelta | HoleDone | HoleRefused | SegmentDone | SegmentFailed

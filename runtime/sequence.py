@@ -127,7 +127,7 @@ class Sequence:
         self.literal = 0
         """How many of the last ids are literal text that no hole has counted yet."""
         self.inherited = 0
-        """How many leading ids came from a parent with their KV."""
+        """How many leading ids came with their KV, from a parent or, for a fork, from the cache."""
         self.arrival: int | None = None
         self.order: tuple[int, bytes, int] = (0, b"", number)
         self.state = State.RESTING

@@ -11,14 +11,15 @@
 
 Programs    function, Function, State, Options
 Holes       gen, select, Constraint
-Patterns    one_of, many, optional, regex, typed, capture: what a hole may write
+Patterns    one_of, many, optional, regex, typed, capture, quote: what a hole may write
 Chats       system, user, assistant, tool_result, role, special
 Tools       tool, Tool, ToolCall, ToolResult
 Models      Model, use, current_model
-Results     Result, Usage, Graph, replay; Started
-Streams     Text, Hidden, Partial, Filled, ToolCalled, ToolReturned, Switched, Failed, End
-Errors      SgliteError and its kinds: ProgramError (BatchError), GrammarError, ModelError,
-            CapacityError, DeadlineError, CancelledError, JournalError, GraphBreak
+Documents   windows, Window: a long text in parts that fit
+Results     Result, Usage, Attempt, Graph, replay; Started
+Streams     Text, Hidden, Partial, Retried, Filled, ToolCalled, ToolReturned, Switched, Failed, End
+Errors      SgliteError and its kinds: ProgramError (BatchError, RetryError), GrammarError,
+            ModelError, CapacityError, DeadlineError, CancelledError, JournalError, GraphBreak
 
 `help(sglite.gen)` tells about one of them. Names are loaded when they are first used, so that
 `import sglite.grammars` loads neither the language nor the runtime.
@@ -33,6 +34,8 @@ from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sglite.documents import Window as Window
+    from sglite.documents import windows as windows
     from sglite.errors import CancelledError as CancelledError
     from sglite.errors import CapacityError as CapacityError
     from sglite.errors import DeadlineError as DeadlineError
@@ -58,11 +61,13 @@ if TYPE_CHECKING:
     from sglite.language.primitives import user as user
     from sglite.language.program import Function as Function
     from sglite.language.program import function as function
+    from sglite.language.quotes import quote as quote
     from sglite.language.state import State as State
     from sglite.model import Model as Model
     from sglite.model import current_model as current_model
     from sglite.model import use as use
     from sglite.options import Options as Options
+    from sglite.running.attempts import RetryError as RetryError
     from sglite.running.handle import Started as Started
     from sglite.running.journal import JournalError as JournalError
     from sglite.running.replaying import replay as replay
@@ -73,10 +78,12 @@ if TYPE_CHECKING:
     from sglite.running.stream import Filled as Filled
     from sglite.running.stream import Hidden as Hidden
     from sglite.running.stream import Partial as Partial
+    from sglite.running.stream import Retried as Retried
     from sglite.running.stream import Switched as Switched
     from sglite.running.stream import Text as Text
     from sglite.running.stream import ToolCalled as ToolCalled
     from sglite.running.stream import ToolReturned as ToolReturned
+    from sglite.runtime.segment import Attempt as Attempt
     from sglite.runtime.segment import Constraint as Constraint
     from sglite.runtime.segment import Usage as Usage
     from sglite.tools.declared import Tool as Tool
@@ -94,12 +101,14 @@ if not any(map(_is_built, __path__)):
     # package, which has: then that one holds every module.
     __path__ = sorted(extend_path(__path__, __name__), key=_is_built, reverse=True)
 
-_EVENTS = "End Failed Filled Hidden Partial Switched Text ToolCalled ToolReturned"
+_EVENTS = "End Failed Filled Hidden Partial Retried Switched Text ToolCalled ToolReturned"
 _ERRORS = "CancelledError CapacityError DeadlineError GrammarError GraphBreak ModelError"
 _HOMES = {
     "sglite.language.composition": "capture many one_of optional regex typed",
+    "sglite.documents": "Window windows",
     "sglite.errors": f"{_ERRORS} ProgramError SgliteError",
     "sglite.graphs.graph": "Graph",
+    "sglite.running.attempts": "RetryError",
     "sglite.running.handle": "Started",
     "sglite.running.journal": "JournalError",
     "sglite.model": "Model current_model use",
@@ -108,7 +117,8 @@ _HOMES = {
     "sglite.language.program": "Function function",
     "sglite.running.replaying": "replay",
     "sglite.running.result": "BatchError Result",
-    "sglite.runtime.segment": "Constraint Usage",
+    "sglite.runtime.segment": "Attempt Constraint Usage",
+    "sglite.language.quotes": "quote",
     "sglite.language.state": "State",
     "sglite.running.stream": _EVENTS,
     "sglite.tools.declared": "Tool ToolCall ToolResult tool",

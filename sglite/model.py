@@ -65,7 +65,7 @@ class Model:
     ) -> None:
         if fallback is not None and not isinstance(fallback, Model):
             raise TypeError(f"fallback= takes a Model, got {fallback!r}; write sgl.Model(...)")
-        self.fallback = fallback
+        self._fallback = fallback
         if backend != "remote" and (url is not None or api_key is not None or extensions):
             raise ValueError(
                 f"url=, api_key= and extensions= are for backend='remote', not for {backend!r}"
@@ -112,7 +112,7 @@ class Model:
             engine = UnloadedEngine(fspath(name), self.failure)
         self._adopt(engine)
 
-    fallback: Model | None = None
+    _fallback: Model | None = None
     failure: ModelError | None = None
     """Why it did not load; a model without a fallback raises that instead."""
 
@@ -124,6 +124,11 @@ class Model:
         self._lock = threading.Lock()
         # Also ends the engine's thread at exit, before the interpreter is taken down under it.
         self._shutdown = weakref.finalize(self, engine.shutdown)
+
+    @property
+    def fallback(self) -> Model | None:
+        """The model that takes what this one cannot do."""
+        return self._fallback
 
     @property
     def path(self) -> str | None:

@@ -8,6 +8,8 @@ import pytest
 
 from sglite.runtime.models.pull import resolve
 
+pytest_plugins = ["sglite.testing.plugin"]  # as users have it, also where it is not installed
+
 
 @pytest.fixture(scope="session")
 def smollm2_path() -> Path:

@@ -119,5 +119,30 @@ NB_MODULE(_native, m) {
         },
         "pattern"_a, "search"_a, "ecma"_a, "vocabulary"_a);
 
+    m.def(
+        "compile_quote",
+        [](const nb::bytes& document, bool whole_words, int64_t low, int64_t high,
+           std::shared_ptr<Vocabulary> vocabulary) {
+            const std::string_view text = view(document);
+            const nb::gil_scoped_release released;
+            auto make = sglite::text_machines(
+                [kept = std::string(text), whole_words, low,
+                 high](sglite::text::Languages& languages) {
+                    return languages.both(
+                        {languages.quote(kept, whole_words), languages.length(low, high)});
+                },
+                *vocabulary);
+            return std::make_shared<Grammar>(std::move(vocabulary), std::move(make));
+        },
+        "document"_a, "whole_words"_a, "low"_a, "high"_a, "vocabulary"_a);
+
+    m.def(
+        "places_of_quote",
+        [](const nb::bytes& passage, const nb::bytes& document, bool whole_words) {
+            const auto found = sglite::text::places_of(view(passage), view(document), whole_words);
+            return nb::make_tuple(found.first, found.count);
+        },
+        "passage"_a, "document"_a, "whole_words"_a);
+
     sglite::bind_text(m);
 }

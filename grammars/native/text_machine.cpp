@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "quoted_tokens.h"
 #include "walk.h"
 #include "writable.h"
 
@@ -81,6 +82,10 @@ class TextMachine final : public Machine {
 
 void TextMachine::find_mask(const Position& at, Mask& mask) {
     const auto [state, within] = std::pair(at.at[0], at.at[1]);
+    mask.highest = kUnreachable;  // not known: that takes longer than the mask
+    if (const std::optional<text::Quoted> quoted = languages_.quoted(state)) {
+        return set_quoted(vocabulary_.trie(), *quoted, {}, mask.bits.data());
+    }
     const Slice& slice = vocabulary_.text_slice();
     const text::Reach reach = within == 0 ? languages_.reach(state) : text::Reach{};
     if (within == 0 && (reach.free >= slice.most || reach.hard)) {
@@ -98,7 +103,6 @@ void TextMachine::find_mask(const Position& at, Mask& mask) {
                 return true;
             });
     }
-    mask.highest = kUnreachable;  // not known: that takes longer than the mask
 }
 
 uint8_t TextMachine::lightest(TextState state) {

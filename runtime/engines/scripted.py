@@ -64,11 +64,18 @@ _PRINTABLE = range(32, 127)
 
 
 @dataclass(slots=True)
-class _Sequence:
+class SequenceState:
+    """What a sequence holds so far."""
+
     ids: list[int] = field(default_factory=list)
     prompt: int = 0  # ids of literal text since the last hole
     broken: bool = False
     deadline: float | None = None
+
+    def text(self) -> str:
+        """Everything, special tokens as their texts."""
+        parts = (bytes([i]) if i < 256 else SPECIAL_TOKENS[i - 256].encode() for i in self.ids)
+        return b"".join(parts).decode(errors="replace")
 
 
 class ScriptedEngine(Engine):
@@ -76,8 +83,8 @@ class ScriptedEngine(Engine):
 
     A list is used up, one answer for each occurrence of the variable, in the order in which the
     engine meets them. A function gets the text so far and returns the answer. An answer is a text,
-    or data that is written as JSON; for a select also a dict of probabilities. `delay` seconds pass
-    before each hole. A sequence holds `capacity` bytes.
+    or data that is written as JSON; for a select also a dict of probabilities; the hole fails with
+    an exception. `delay` seconds pass before each hole. A sequence holds `capacity` bytes.
     """
 
     capabilities = frozenset({"constraints", "select", "fork", "tokens"})
@@ -98,7 +105,7 @@ class ScriptedEngine(Engine):
         self._delay = delay
         self._capacity = capacity
         self._ids = count()
-        self._sequences: dict[SequenceId, _Sequence] = {}
+        self._sequences: dict[SequenceId, SequenceState] = {}
         self._live: set[SequenceId] = set()
         self._metrics = Metrics()
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -117,6 +124,11 @@ class ScriptedEngine(Engine):
     def chat_template(self) -> str | None:
         return self._template
 
+    def answers_left(self) -> dict[str, int]:
+        """By variable, of how many answers of its list none has been given."""
+        lists = {name: a for name, a in self._script.items() if isinstance(a, list | tuple)}
+        return {name: len(a) - self._used.get(name, 0) for name, a in lists.items()}
+
     @property
     def template_variables(self) -> dict[str, str]:
         return {"bos_token": "", "eos_token": SPECIAL_TOKENS[0]}
@@ -127,7 +139,7 @@ class ScriptedEngine(Engine):
 
     def open(self, *, priority: int = 0, deadline: float | None = None) -> SequenceId:
         sequence = next(self._ids)
-        self._add(sequence, _Sequence(deadline=deadline))
+        self._add(sequence, SequenceState(deadline=deadline))
         return sequence
 
     def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
@@ -141,10 +153,10 @@ class ScriptedEngine(Engine):
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
         forks = [next(self._ids) for _ in range(n)]
         for fork in forks:
-            self._add(fork, _Sequence())
+            self._add(fork, SequenceState())
 
         def copy() -> None:
-            parent = self._sequences.get(sequence, _Sequence(broken=True))
+            parent = self._sequences.get(sequence, SequenceState(broken=True))
             for fork in forks:
                 if fork in self._sequences:
                     self._sequences[fork] = replace(parent, ids=parent.ids.copy())
@@ -187,7 +199,7 @@ class ScriptedEngine(Engine):
 
     # ---- the engine's thread
 
-    def _add(self, sequence: SequenceId, state: _Sequence) -> None:
+    def _add(self, sequence: SequenceId, state: SequenceState) -> None:
         with self._lock:
             if self._shut:
                 raise ModelError("the scripted engine has been shut down")
@@ -257,7 +269,7 @@ class ScriptedEngine(Engine):
             sink(HoleDone(index, result))
         sink(SegmentDone(tuple(state.ids) if state is not None else ()))
 
-    def _check_capacity(self, state: _Sequence) -> None:
+    def _check_capacity(self, state: SequenceState) -> None:
         if len(state.ids) > self._capacity:
             raise CapacityError(
                 f"the sequence would have {len(state.ids)} bytes, the scripted engine holds "
@@ -265,7 +277,7 @@ class ScriptedEngine(Engine):
             )
 
     def _fill(
-        self, state: _Sequence, index: int, hole: Gen | Select, sink: EventSink
+        self, state: SequenceState, index: int, hole: Gen | Select, sink: EventSink
     ) -> HoleResult:
         started = time.monotonic()
         self._wait(state)
@@ -293,6 +305,7 @@ class ScriptedEngine(Engine):
             ids=ids,
             finish=finish,
             logprobs=(0.0,) * len(ids),
+            ends=tuple(range(1, len(ids) + 1)),
             stop=stop,
             distribution=distribution,
             scores=scores_of(distribution) if distribution is not None else None,
@@ -303,14 +316,14 @@ class ScriptedEngine(Engine):
             finished_at=now,
         )
 
-    def _wait(self, state: _Sequence) -> None:
+    def _wait(self, state: SequenceState) -> None:
         """Take the time that a hole takes, or what is left of it."""
         if self._delay:
             left = math.inf if state.deadline is None else state.deadline - time.monotonic()
             time.sleep(max(0.0, min(self._delay, left)))
         _check_deadline(state)
 
-    def _answer(self, name: str, state: _Sequence) -> Any:
+    def _answer(self, name: str, state: SequenceState) -> Any:
         answer = self._script.get(name)
         if isinstance(answer, list | tuple):
             used = self._used.get(name, 0)
@@ -319,7 +332,11 @@ class ScriptedEngine(Engine):
                 raise ValueError(f"the script has only {has} for {name!r}")
             self._used[name] = used + 1
             answer = answer[used]
-        return answer(_text_of(state.ids)) if callable(answer) else answer
+        if callable(answer) and not isinstance(answer, type):
+            answer = answer(state.text())
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     # ---- constraints
 
@@ -369,7 +386,7 @@ def _allowed_bytes(mask: NDArray[np.uint32]) -> Iterator[int]:
     return iter(sorted(allowed, key=lambda byte: (byte not in _PRINTABLE, byte)))
 
 
-def _check_deadline(state: _Sequence) -> None:
+def _check_deadline(state: SequenceState) -> None:
     if state.deadline is not None and time.monotonic() >= state.deadline:
         raise DeadlineError("the deadline passed before this was done")
 
@@ -391,11 +408,6 @@ def _ids_of(piece: Piece) -> Collection[int]:
         ids.append(256 + which)
         rest = rest[at + len(SPECIAL_TOKENS[which]) :]
     return ids
-
-
-def _text_of(ids: list[int]) -> str:
-    parts = (bytes([i]) if i < 256 else SPECIAL_TOKENS[i - 256].encode() for i in ids)
-    return b"".join(parts).decode(errors="replace")
 
 
 def _check_special(piece: Piece) -> None:

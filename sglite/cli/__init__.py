@@ -1,5 +1,8 @@
-"""The command line: `sglite pull`, `sglite inspect`. Errors of sglite end in one line and exit
-code 1."""
+"""The command line: `sglite run`, `sglite pull`, `sglite inspect`.
+
+Errors of sglite end in one line, with the user's own below it, and exit code 1; what is wrong with
+the line that was typed in code 2, an interrupt in 130.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from sglite.runtime.models.catalog import CATALOG
 __all__ = ["main"]
 
 
+_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
+
+
 class _Group(click.Group):
     """A group that turns the errors of sglite into messages."""
 
@@ -20,7 +26,26 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except SgliteError as error:
-            raise click.ClickException(str(error)) from error
+            from sglite.cli.trouble import told
+
+            raise click.ClickException(told(error)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(_INTERRUPTED)
+
+
+class _Run(click.Command):
+    """`run`, whose options are made when they are needed."""
+
+    _has_own = False
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self._has_own:
+            from sglite.cli.own import own_options
+
+            self.params += own_options()
+            self._has_own = True
+        return super().get_params(ctx)
 
 
 @click.group(cls=_Group)
@@ -61,3 +86,43 @@ def inspect(model: str) -> None:
     with GGUFFile.open(resolve(model)) as gguf:
         for line in describe(gguf):
             click.echo(line)
+
+
+@main.command(
+    cls=_Run,
+    short_help="Run a program.",
+    add_help_option=False,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="",
+)
+@click.argument("target", required=False, metavar="[OPTIONS] FILE:FUNCTION")
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS AND OPTIONS]")
+@click.option("--help", "wants_help", is_flag=True, help="Show this message and exit.")
+@click.pass_context
+def run(
+    ctx: click.Context, /, target: str | None, rest: tuple[str, ...], wants_help: bool, **own: Any
+) -> None:
+    """Run a program with arguments from the command line.
+
+    FILE:FUNCTION is a function under @sgl.function in a Python file (`demo.py:capital`; its name
+    may be left out where the file has one alone), in a module (`package.module:capital`), or the
+    file of a graph (`graph.json`). `sglite run FILE:FUNCTION --help` tells what it takes.
+
+    \b
+    sglite run demo.py:capital --country France
+    sglite run demo.py:capital --batch countries.jsonl -o capitals.jsonl
+
+    Options stand before FILE:FUNCTION or behind it. Behind it, a name that an argument of the
+    program has too means that argument.
+    """
+    from sglite.cli.own import own_of
+    from sglite.cli.run import help_of, run_target
+
+    if target is None:
+        if not wants_help:
+            raise click.UsageError("name a program: sglite run FILE:FUNCTION", ctx)
+        click.echo(ctx.get_help())
+    elif wants_help:
+        click.echo(help_of(ctx, target))
+    else:
+        run_target(ctx, target, rest, own_of(own))

@@ -26,7 +26,7 @@ def op_of(node: ir.Node) -> Op | None:
             return lambda state, leaf: _text(state, node, text)
         case ir.Insert():
             return _insert(node)
-        case ir.Gen(samples=None, think=None, tools=None) | ir.Select():
+        case ir.Gen(samples=None, think=None, tools=None, retries=0) | ir.Select():
             return _hole(node)
     return None
 

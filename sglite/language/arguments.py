@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from sglite.language import ir
+from sglite.language.types import ValueType
 
 
 def check_number(primitive: str, name: object, argument: str, value: object, least: int) -> None:
@@ -62,6 +63,25 @@ def thought(
     for mark in marks:
         ir.check_text("think=", mark)
     return ir.Thought(marks[1], marks[0], tokens, hidden)
+
+
+def check_retries(name: object, value: ValueType, tools: bool, hide_thought: bool) -> None:
+    """Raise for a hole that cannot be tried again."""
+    if tools:
+        raise ValueError(
+            f"gen({name!r}): retries= does not go with tools=; a tool that raises tells the model "
+            "why, and the model may call it again"
+        )
+    if hide_thought:
+        raise ValueError(
+            f"gen({name!r}): retries= does not go with hide_thought=True, since a thought is gone "
+            "when its value is there; leave the thought in the prompt"
+        )
+    if value.parse is None and not any(captured.parse for captured in value.captures):
+        raise ValueError(
+            f"gen({name!r}): retries= is for a type whose validators can refuse a value; text as "
+            "it is written is always taken"
+        )
 
 
 def texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:

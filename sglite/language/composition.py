@@ -43,7 +43,7 @@ def one_of(*parts: Any, name: str | None = None) -> Pattern:
     """One of the parts. Raises ValueError for none."""
     patterns = [pattern(part) for part in parts]
     found = compose.choice(*(each.part for each in patterns))
-    return _named(name, Pattern(found, _merged(patterns, together=False)))
+    return named(name, Pattern(found, _merged(patterns, together=False)))
 
 
 def many(
@@ -61,7 +61,7 @@ def many(
     one = pattern(part)
     again = replace(one, captures=tuple(replace(c, many=True) for c in one.captures))
     if separator is None or high == 0:
-        return _named(name, Pattern(compose.repeat(one.part, low, high), again.captures))
+        return named(name, Pattern(compose.repeat(one.part, low, high), again.captures))
     between = pattern(separator)
     if between.captures:
         raise ValueError("a separator holds no variables")
@@ -70,20 +70,20 @@ def many(
     found = compose.sequence(one.part, rest)
     if low == 0:
         found = compose.repeat(found, 0, 1)
-    return _named(name, Pattern(found, again.captures))
+    return named(name, Pattern(found, again.captures))
 
 
 def optional(part: Any, *, name: str | None = None) -> Pattern:
     """A part or nothing; a variable in it is None where there is nothing."""
     one = pattern(part)
-    return _named(name, Pattern(compose.repeat(one.part, 0, 1), one.captures))
+    return named(name, Pattern(compose.repeat(one.part, 0, 1), one.captures))
 
 
 def regex(expression: str, *, name: str | None = None) -> Pattern:
     """The texts that a regular expression matches as a whole."""
     if not isinstance(expression, str):
         raise TypeError(f"regex() takes the text of a pattern, got {type(expression).__name__}")
-    return _named(name, Pattern(compose.regex(expression)))
+    return named(name, Pattern(compose.regex(expression)))
 
 
 def typed(type: Any, *, name: str | None = None) -> Pattern:
@@ -97,12 +97,12 @@ def typed(type: Any, *, name: str | None = None) -> Pattern:
     source = value.constraint.source
     as_json = value.constraint.kind == "json_schema"
     part = compose.json_schema(source) if as_json else compose.regex(source)
-    return _named(name, Pattern(part), value.parse, value.origin)
+    return named(name, Pattern(part), value.parse, value.origin)
 
 
 def capture(name: str, *parts: Any) -> Pattern:
     """Parts, one after another, whose text is the variable `name`."""
-    return _named(name, _sequence(parts))
+    return named(name, _sequence(parts))
 
 
 def pattern(content: Any) -> Pattern:
@@ -146,7 +146,8 @@ def _merged(patterns: Iterable[Pattern], *, together: bool) -> tuple[ir.Captured
     return tuple(found.values())
 
 
-def _named(name: str | None, one: Pattern, parse: Any = None, origin: str | None = None) -> Pattern:
+def named(name: str | None, one: Pattern, parse: Any = None, origin: str | None = None) -> Pattern:
+    """A pattern as the variable `name`, if there is one."""
     if name is None:
         return one
     if not isinstance(name, str) or not name:

@@ -210,7 +210,8 @@ class Gen(Node):
     `hidden`: the text leaves the prompt when the hole has ended. `shown`: whether it is part of the
     program's text. `drops`: so many steps before it leave the prompt with its end. `thought`: it is
     what the model thinks before the value of the next hole. `think` and `samples` are what one call
-    of `gen` asked for; a state records what they stand for.
+    of `gen` asked for; a state records what they stand for. `retries`: so many more tries at a
+    value that `parse` refuses.
     """
 
     name: str | None
@@ -233,6 +234,7 @@ class Gen(Node):
     think: Thought | None = None
     samples: int | None = None
     captures: tuple[Captured, ...] = ()
+    retries: int = 0
     tools: ToolUse | None = field(default=None, compare=False, repr=False)
     thought: bool = False
 

@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from sglite.grammars import compose
+from sglite.grammars.quotes import Quote
 from sglite.language import ir
-from sglite.language.arguments import biases, check_name, check_number, texts, thought
+from sglite.language.arguments import (
+    biases,
+    check_name,
+    check_number,
+    check_retries,
+    texts,
+    thought,
+)
 from sglite.language.composition import pattern
 from sglite.language.suggestions import did_you_mean, names_unknown_arguments, remembers
-from sglite.language.types import ValueType, json_type, schema_type, value_type
+from sglite.language.types import ValueType, json_type, quote_type, schema_type, value_type
 from sglite.options import Options
 from sglite.runtime.segment import DEFAULT_METHOD, Constraint, SelectMethod
 from sglite.tools.declared import Tool, tool_tuple
@@ -49,6 +57,7 @@ def gen(
     n: int | None = None,
     logprobs: int = 0,
     hidden: bool = False,
+    retries: int = 0,
     think: bool | str | tuple[str, str] = False,
     think_tokens: int = 1024,
     hide_thought: bool = False,
@@ -62,7 +71,8 @@ def gen(
 
     - `type`: `str` (free text), `int`, `float`, `bool`, `Literal[...]`, an Enum, `date`, `time`,
       `datetime`, `UUID`, `Decimal` as plain text; dataclasses, TypedDicts, pydantic models, lists,
-      dicts, tuples and unions as JSON. The value is an object of that type. Before one that is
+      dicts, tuples and unions as JSON. The value is an object of that type; or a pattern, such as
+      `sgl.quote(document)`: the value is text out of the document. Before one that is
       plain text the model may write a space, where the text before the hole does not end in one.
     - `regex`: a pattern that the whole value matches.
     - `json`: a JSON Schema as a dict, bool or text (the value is plain data), or a type, as JSON.
@@ -86,7 +96,9 @@ def gen(
     so many of the most probable outcomes for each token.
 
     `n`: so many samples, each in a branch of its own; the value is their list, and none of them
-    enters the text. `hidden`: the value is kept, its text leaves the prompt. `think`: free text
+    enters the text. `hidden`: the value is kept, its text leaves the prompt. `retries`: a value
+    that matches the constraint and that a validator of its type refuses is tried again, at most so
+    many times; the model reads what the validator said. `think`: free text
     before the value, at most `think_tokens`, up to a closing mark: a text, an opening and a closing
     one, or True for those of the model's template. It is the variable `name.thought`; with
     `hide_thought` it leaves the prompt when the value is there.
@@ -114,6 +126,7 @@ def gen(
     whole = {"min_tokens": min_tokens, "logprobs": logprobs, "think_tokens": think_tokens}
     for argument, number in whole.items():
         check_number("gen", name, argument, number, 1 if argument == "think_tokens" else 0)
+    check_number("gen", name, "retries", retries, 0)
     if n is not None:
         check_number("gen", name, "n", n, 1)
     options = Options(
@@ -130,6 +143,8 @@ def gen(
     options.sampling()  # a value out of range is reported where it was written
     if max_tokens is not None and min_tokens > max_tokens:
         raise ValueError(f"gen({name!r}): min_tokens={min_tokens} is above max_tokens={max_tokens}")
+    if retries:
+        check_retries(name, value, tools is not None, hide_thought)
     if any(captured.name == name for captured in value.captures):
         raise ValueError(f"gen({name!r}): a part of the pattern has the name of the hole")
     return ir.Gen(
@@ -152,6 +167,7 @@ def gen(
         think=thought(name, think, think_tokens, hide_thought),
         samples=n,
         captures=value.captures,
+        retries=retries,
         tools=use,
     )
 
@@ -265,6 +281,8 @@ def special(text: str) -> ir.Special:
 
 
 def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
+    if isinstance(type, ir.Expression):
+        return _pattern_type(type)
     if type is not None:
         return value_type(type)
     if regex is not None:
@@ -286,14 +304,20 @@ def _value_type(type: Any, regex: Any, json: Any, grammar: Any) -> ValueType:
     if isinstance(grammar, Path):
         return ValueType(Constraint("parts", compose.grammar(grammar)), None)
     if isinstance(grammar, compose.Part | ir.Expression):
-        found = pattern(grammar)
-        return ValueType(found.constraint, None, captures=found.captures)
+        return _pattern_type(grammar)
     if grammar is not None:
         raise TypeError(
             "grammar= takes a grammar text, a path, a part of sglite.grammars.compose or a "
             f"Constraint, got {grammar!r}"
         )
     return ValueType(None, None)
+
+
+def _pattern_type(content: compose.Part | ir.Expression) -> ValueType:
+    found = pattern(content)
+    if isinstance(found.part, Quote):
+        return quote_type(found.part)
+    return ValueType(found.constraint, None, captures=found.captures)
 
 
 def _same_kind(error: TypeError | ValueError) -> type[TypeError] | type[ValueError]:

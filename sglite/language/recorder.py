@@ -31,6 +31,7 @@ from sglite.running.record import (
     flat_slots,
     last_value,
 )
+from sglite.running.retrying import with_retries
 from sglite.runtime.engines.base import SequenceId
 from sglite.runtime.segment import Append
 from sglite.tools import turns
@@ -112,8 +113,10 @@ class Recorder(Turns):
             node = with_tools(node, node.tools, form, key, run.options)
         slot = Slot(node, name)
         after_word = self._pending.ends_in_word
-        step = lowered(node, run.options, engine=run.engine, after_word=after_word)
-        self._pending.hole(step.step(name, key))
+        hole = lowered(node, run.options, engine=run.engine, after_word=after_word).step(name, key)
+        if isinstance(node, ir.Gen) and node.retries:
+            hole = with_retries(self, slot, hole)
+        self._pending.hole(hole)
         self._slots.append(slot)
         occurrences.append(slot)
         record.take(slot)
@@ -174,7 +177,7 @@ class Recorder(Turns):
         number = len(record.forks)
         branches = [self._branch(number, i, sequence) for i, sequence in enumerate(sequences)]
         self._branches.extend(branches)
-        record.forks.append([branch._record for branch in branches])
+        record.forks += ([branch._record for branch in branches],)
         return branches
 
     def _join(self, states: Sequence[Recorder], keys: tuple[str, ...], place: ir.Place) -> None:

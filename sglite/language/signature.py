@@ -8,7 +8,7 @@ from typing import Any
 
 from sglite.language.suggestions import OPTIONS, did_you_mean
 
-_RESERVED = ("options", "row", "model", "timeout", "priority")
+_RESERVED = ("options", "row", "model", "timeout", "priority", "errors")
 
 
 class Signature:
@@ -83,7 +83,7 @@ def _check_signature(body: Callable[..., Any]) -> inspect.Signature:
     for parameter in parameters[1:]:
         if parameter.name in _RESERVED and parameter.kind != parameter.POSITIONAL_ONLY:
             raise TypeError(
-                f"{name}() has a parameter {parameter.name!r}, which is an argument of run() "
-                "itself; give it another name"
+                f"{name}() has a parameter {parameter.name!r}, which is an argument of run() or "
+                "stream() itself; give it another name"
             )
     return signature

@@ -17,8 +17,8 @@ from sglite.language.places import place_of_caller, users_place
 from sglite.language.recorder import Recorder
 from sglite.options import OverflowPolicy, check_overflow
 from sglite.running import overflow
+from sglite.running.meta import Meta, meta_of
 from sglite.running.record import Gathered, Slot, flat_slots, last_value
-from sglite.runtime.segment import HoleResult
 from sglite.tools import turns
 from sglite.tools.calls import as_calls
 from sglite.tools.declared import Tool, ToolCall, tool_tuple
@@ -194,11 +194,11 @@ class State(Recorder):
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("a state is not a sequence; read its variables by name")
 
-    def meta(self, name: str) -> HoleResult:
+    def meta(self, name: str) -> Meta:
         """All that is known of a hole: ids, logprobs, finish, distribution. Waits for it."""
         variable = self._awaited(name)
         if not isinstance(variable, Gathered):
-            return next(flat_slots([variable])).done
+            return meta_of(next(flat_slots([variable])))
         raise ProgramError(f"{name!r} was gathered from branches; ask each of them for its meta")
 
     def text(self) -> str:

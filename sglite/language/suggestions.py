@@ -25,6 +25,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f", did you mean {near[0]!r}?" if near else ""
 
 
+def _content(value: object) -> object:
+    return (*value, *map(type, value)) if isinstance(value, list) else value
+
+
 def remembers(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function that makes immutable values give the same one for the same arguments.
 
@@ -39,8 +43,12 @@ def remembers(function: Callable[P, R]) -> Callable[P, R]:
         key = (values, *kwargs, *map(type, values))
         try:
             value = made.get(key)
-        except TypeError:  # a list, a dict: it may be changed
-            return function(*args, **kwargs)
+        except TypeError:  # a list, which counts as what is in it now, or a dict
+            key = (*map(_content, values), *kwargs, *map(type, values))
+            try:
+                value = made.get(key)
+            except TypeError:
+                return function(*args, **kwargs)
         if value is None:
             if len(made) >= _REMEMBERED:
                 made.clear()

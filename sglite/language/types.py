@@ -23,6 +23,8 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
+from sglite.grammars import compose
+from sglite.grammars.quotes import Quote
 from sglite.language.ir import Captured
 from sglite.language.type_schemas import DATE, NAIVE_DATETIME, TIME, json_schema_of
 from sglite.language.typed_dicts import readable
@@ -184,8 +186,19 @@ def _choice(pairs: list[tuple[str, Any]], owner: str) -> ValueType:
     return ValueType(constraint, _without_space(values.__getitem__), spaced=True)
 
 
+def quote_type(part: Quote) -> ValueType:
+    """The type of a quote; one of whole words begins with no space of its own."""
+    constraint = Constraint("parts", part)
+    if not part.whole_words:
+        return ValueType(constraint, None)
+    return ValueType(constraint, _without_space(str), spaced=True)
+
+
 def with_space(constraint: Constraint) -> Constraint:
-    """The pattern of a `spaced` type with one optional space before it."""
+    """The constraint of a `spaced` type with one optional space before it."""
+    if constraint.kind == "parts":
+        space = compose.repeat(" ", 0, 1)
+        return replace(constraint, source=compose.sequence(space, constraint.source))
     return replace(constraint, source=f" ?({constraint.source})")
 
 
@@ -255,5 +268,6 @@ def _is_plain(value: Any) -> bool:
 _PARSERS: dict[str, Parse | None] = {
     "json": json.loads,
     "bool": _bool,
+    "str": str,
     **{kind.__name__: parse for kind, (_, parse) in _SCALARS.items()},
 }

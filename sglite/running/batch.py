@@ -17,17 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from sglite.errors import ProgramError
 from sglite.running.executor import Run
 from sglite.running.failures import RunCancelled
-from sglite.running.lowering import BranchPath
 from sglite.running.progress import Bar
-from sglite.running.record import Slot
 from sglite.running.result import BatchError, Result
+from sglite.running.watching import Unwatched
 from sglite.running.workers import workers
 
 if TYPE_CHECKING:
-    from sglite.model import Model
     from sglite.running.journal import Journal
     from sglite.running.launch import Launch
-    from sglite.tools.declared import ToolResult
 
 Row = Mapping[str, Any]
 Errors = Literal["raise", "return"]
@@ -54,11 +51,10 @@ def run_all(launch: Launch, rows: Iterable[Row], window: int) -> list[Result]:
     batch = _Batch(launch, iter(rows), window, None, all_at_once=True)
     try:
         batch.work()
-        runs = batch.join()
+        return batch.join()
     except BaseException:
         batch.cancel()
         raise
-    return [Result(run) for run in sorted(runs, key=lambda run: run.row)]
 
 
 def run_as_completed(
@@ -124,8 +120,11 @@ def good_ones(results: Iterator[Result]) -> Iterator[Result]:
     failures.check()
 
 
-class _Batch:
-    """Rows that are under way, and done but not taken: together at most `window`."""
+class _Batch(Unwatched):
+    """Rows that are under way, and done but not taken: together at most `window`.
+
+    It watches its rows.
+    """
 
     def __init__(
         self,
@@ -140,13 +139,14 @@ class _Batch:
         self._rows = rows
         self._window = window
         self._journal = journal
-        self._watcher = _Watcher(self)
         self._live: dict[int, Run] = {}
         self._done: deque[Run | Result] = deque()
+        self._results: list[Result] = []
         self._all_at_once = all_at_once  # rows that are done make room before they are taken
         self._count = 0
         self._open = 0
         self._reading_rows = threading.Lock()
+        self._collecting = threading.Lock()
         self._lock = threading.RLock()
         self._room = threading.Condition(self._lock)  # for more rows
         self._ready = threading.Condition(self._lock)  # rows that are done
@@ -165,6 +165,8 @@ class _Batch:
                 run.fail(problem)
             else:
                 self._launch.execute(run, (), arguments)
+            if self._all_at_once:
+                self._collect()
 
     def work_alone(self) -> None:
         """`work`, on a thread of which nobody sees what it raises."""
@@ -173,15 +175,23 @@ class _Batch:
         except BaseException as error:  # such as SystemExit: whoever takes rows raises it
             self._stop(error)
 
-    def join(self) -> list[Run]:
-        """The runs, when every row is done. Raises what the iterator of rows raised."""
+    def join(self) -> list[Result]:
+        """The results, when every row is done. Raises what the iterator of rows raised."""
         with self._lock:
             while self._live or not self._exhausted:
                 self._ready.wait()
         if self._failure is not None:
             raise self._failure
-        done, self._done = self._done, deque()
-        return list(done)  # type: ignore[arg-type]
+        self._collect()
+        results, self._results = self._results, []  # an idle worker knows its last batch
+        return results
+
+    def _collect(self) -> None:
+        """Make results of the rows that are done: a run is more, and there may be many of them."""
+        with self._collecting:
+            while self._done:
+                done = self._done.popleft()
+                self._results.append(done if isinstance(done, Result) else Result(done))
 
     def take(self) -> Run | Result | None:
         """The next row that is done; None when all are taken. Raises like `join`."""
@@ -227,7 +237,7 @@ class _Batch:
                         self._done.append(past)
                         self._ready.notify_all()
                         continue
-                    run = self._live[index] = self._launch.start(index, self._watcher)
+                    run = self._live[index] = self._launch.start(index, self)
                     return run, arguments
 
     def _stop(self, failure: BaseException | None) -> None:
@@ -250,10 +260,12 @@ class _Batch:
                 self._workers -= 1
 
     def resumed(self) -> None:
+        """A body goes on."""
         with self._lock:
             self._workers += 1
 
-    def row_finished(self, run: Run) -> None:
+    def finished(self, run: Run) -> None:
+        """A row has ended."""
         with self._lock:
             del self._live[run.row]
             self._done.append(run)
@@ -271,29 +283,6 @@ class _Batch:
         self.work_alone()
         with self._lock:
             self._workers -= 1
-
-
-class _Watcher:
-    """Tells the batch of its rows' waits and of their ends."""
-
-    __slots__ = ("_batch", "blocked", "finished", "resumed")
-
-    def __init__(self, batch: _Batch) -> None:
-        self.blocked = batch.blocked
-        self.resumed = batch.resumed
-        self.finished = batch.row_finished
-
-    def delta(self, slot: Slot, text: str, path: BranchPath) -> None:
-        pass
-
-    def filled(self, slot: Slot, path: BranchPath) -> None:
-        pass
-
-    def returned(self, result: ToolResult, path: BranchPath) -> None:
-        pass
-
-    def switched(self, run: Run, model: Model, reason: str) -> None:
-        pass
 
 
 def check_row(arguments: object) -> ProgramError | None:

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sglite.errors import DeadlineError, ProgramError
+from sglite.errors import CapacityError, DeadlineError, ProgramError
 from sglite.options import Options
 from sglite.running import clock
+from sglite.running.attempts import RetryError
 from sglite.running.failures import RunCancelled, RunOverdue, overdue, step_error
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Record, Slot
@@ -26,6 +27,7 @@ from sglite.runtime.engines.base import Engine, SequenceId, StepRefused
 from sglite.runtime.segment import (
     Event,
     HoleDone,
+    HoleRefused,
     Segment,
     SegmentDone,
     Step,
@@ -242,8 +244,9 @@ class Run(Waitable):
         if first:
             self._give_back()
             self._wake_all()
-            if self._end_early is not None and isinstance(error, RunCancelled | RunOverdue):
-                self._end_early()
+            end_early = self._end_early
+            if end_early is not None and isinstance(error, RunCancelled | RunOverdue):
+                end_early()
         if self.fallback is not None and isinstance(error, RunCancelled | RunOverdue):
             self.fallback.stop(error)
         self._settle(in_body=body_over)
@@ -280,7 +283,7 @@ class Run(Waitable):
         if not self._finished:
             await self._sleep_in_task(None)
 
-    # ---- called on the engine's thread
+    # ---- called on the engine's thread, or on one that judges values
 
     def _on_event(
         self,
@@ -302,6 +305,10 @@ class Run(Waitable):
                     self._wake(slot)
                 if self._watched:
                     self.watcher.filled(slot, path)
+        elif isinstance(event, HoleRefused):
+            slot = slots[event.step]
+            if self._watched and slot is not None:
+                self.watcher.refused(slot, event.attempt, path)
         elif isinstance(event, SegmentDone):
             with self._lock:
                 self._outstanding -= 1
@@ -337,6 +344,11 @@ class Run(Waitable):
     ) -> ProgramError:
         if isinstance(error, DeadlineError) and self.options.timeout is not None:
             return overdue(self.record, self.options.timeout)
+        if isinstance(error, ProgramError):  # says already what and where
+            cause = error.__cause__ if isinstance(error, RetryError) else None
+            if self.fallback is not None and isinstance(cause, CapacityError):
+                self.fallback.note(cause, refused=False)
+            return error
         if self.fallback is not None:
             self.fallback.note(error, refused=verb == "was refused")
         return step_error(verb, index, error, steps, slots, self.record)
@@ -399,6 +411,7 @@ class Run(Waitable):
         if self._asleep:
             self._wake_all()
             self._wake(None)
+        self._end_early = None  # which knows the body, and that this run
         watcher, self.watcher = self.watcher, NOBODY  # which knows all rows of a batch
         watcher.finished(self)
 

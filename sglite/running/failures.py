@@ -20,12 +20,17 @@ class RunOverdue(ProgramError, DeadlineError):  # noqa: N818 (caught by its base
 
 def overdue(record: Record, timeout: float | None) -> RunOverdue:
     """The error of a run that its `timeout` has ended."""
-    late = next((slot for slot in record.slots() if slot.result is None), None)
-    at = f" at {late.node.describe()}" if late is not None else ""
-    return RunOverdue(
-        f"the run was not done after timeout={timeout} seconds{at}; "
+    node: ir.Node | None
+    node = next((slot.node for slot in record.slots() if slot.result is None), None)
+    at = "at"
+    if node is None:  # the body does something of its own
+        at, node = "after", next((step.node for step in reversed(record.log.steps)), None)
+    where = f" {at} {node.describe()}" if node is not None else ""
+    said = (
+        f"the run was not done after timeout={timeout} seconds{where}; "
         "give it more, or bound its holes with max_tokens="
     )
+    return program_error(said, node, RunOverdue)
 
 
 def step_error(

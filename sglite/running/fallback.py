@@ -11,12 +11,14 @@ import logging
 import threading
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Mapping
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from sglite.errors import CapacityError, ModelError, ProgramError, SgliteError
 from sglite.running.executor import Run
 from sglite.running.mailbox import mailbox
 from sglite.running.result import model_of
+from sglite.running.watching import NOBODY, Watcher
 
 if TYPE_CHECKING:
     from sglite.model import Model
@@ -42,7 +44,7 @@ class Fallback:
         self._model = model
         self._args = args
         self._kwargs = kwargs
-        self._unable: Exception | None = None
+        self._unable: list[Exception] = []  # branches may fail side by side
         self._stopped: ProgramError | None = None
         self._lock = threading.Lock()
         self._box = None if loop is None else mailbox(loop)
@@ -56,7 +58,7 @@ class Fallback:
         """
         its_own = not refused and not isinstance(error, SgliteError | ValueError | TypeError)
         if its_own or isinstance(error, CapacityError | ModelError):
-            self._unable = error
+            self._unable.append(error)
 
     def stop(self, error: ProgramError) -> None:
         """The run is cancelled or overdue, on whichever model it is."""
@@ -72,16 +74,16 @@ class Fallback:
         `in_body`: this is the thread of the body, which can execute it once more.
         """
         try:
-            successor = self._begin(run)
+            begun = self._begin(run, in_body)
         finally:
             if self._box is not None and self._settled is not None:
                 self._box.complete(self._settled)
-        if successor is None:
-            return False
-        if self._settled is None:
-            work = threading.Thread(target=self._execute, name="sglite-fallback", daemon=True)
-            # Another thread than the engine's, and the body of a static program has none any more.
-            self._execute() if in_body else work.start()
+        if not begun or self._settled is not None:
+            return begun
+        if in_body:
+            self._execute()
+        else:  # the engine's thread must go on, and the body has none any more
+            threading.Thread(target=self._execute, name="sglite-fallback", daemon=True).start()
         return True
 
     async def join_in_task(self, run: Run) -> None:
@@ -98,24 +100,28 @@ class Fallback:
         assert self.successor is not None
         self._launch.on(self._model).execute(self.successor, self._args, self._kwargs)
 
-    def _begin(self, run: Run) -> Run | None:
-        reason = self._unable
-        if run.error is None or reason is None or not _is_because_of(run.error, reason):
-            return None
+    def _begin(self, run: Run, in_body: bool) -> bool:
+        reason = next((each for each in self._unable if _is_because_of(run.error, each)), None)
+        if run.error is None or reason is None:
+            return False
         name = run.engine.name
         why_not = self._hindrance(run)
         if why_not is not None:
             run.error.add_note(f"it is not run again on {self._model.name}: {why_not}")
-            return None
+            return False
+        note = f"run on {self._model.name}, as {name} could not: {reason}"
         with self._lock:
-            if self._stopped is not None:
-                return None
-            self.successor = successor = Run(
+            if self._stopped is not None:  # the first error was none to stay
+                run.error = self._stopped
+                return False
+            # In no context: it is ended by way of the first, and is nobody's child.
+            self.successor = successor = Context().run(
+                Run,
                 self._model.engine,
                 run.options,
                 run.seed,
                 run.row,
-                _Successor(run, f"run on {self._model.name}, as {name} could not: {reason}"),
+                _Successor(run, note, run.watcher if in_body else NOBODY),
                 in_task=run.in_task,
                 started_at=run.started_at,
             )
@@ -129,7 +135,7 @@ class Fallback:
             *(program, run.row, self._model.name, name, reason),
         )
         run.watcher.switched(run, self._model, str(reason))
-        return successor
+        return True
 
     def _hindrance(self, run: Run) -> str | None:
         if self._model.closed:
@@ -141,8 +147,11 @@ class Fallback:
 
 
 class _Successor:
-    """Watches a successor for the run that it takes the place of; `note`: what is said of its
-    failure."""
+    """Watches a successor for the run that it takes the place of.
+
+    `note`: what is said of its failure. `waiting`: who wants to know that its thread waits; a
+    thread of its own is no one's.
+    """
 
     __slots__ = (
         "_first",
@@ -150,19 +159,21 @@ class _Successor:
         "blocked",
         "delta",
         "filled",
+        "refused",
         "resumed",
         "returned",
         "switched",
     )
 
-    def __init__(self, first: Run, note: str) -> None:
+    def __init__(self, first: Run, note: str, waiting: Watcher) -> None:
         self._first = first
         self._note = note
         watcher = first.watcher
-        self.blocked = watcher.blocked
-        self.resumed = watcher.resumed
+        self.blocked = waiting.blocked
+        self.resumed = waiting.resumed
         self.delta: Any = watcher.delta
         self.filled: Any = watcher.filled
+        self.refused: Any = watcher.refused
         self.returned: Any = watcher.returned
         self.switched: Any = watcher.switched
 

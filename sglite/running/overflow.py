@@ -20,7 +20,7 @@ from sglite.language import ir
 from sglite.options import DEFAULT_MAX_TOKENS, DROP_OLDEST, Message
 from sglite.running.executor import Run
 from sglite.running.lowering import DEFAULT_JSON_MAX_TOKENS, Pending
-from sglite.running.record import Slot, SpecialText, TemplateText, Turn, program_error, text_of
+from sglite.running.record import Slot, Turn, add_parts, program_error, text_of
 from sglite.runtime.engines.base import SequenceId, StepRefused
 from sglite.runtime.segment import Append, Event, Piece, Segment, SegmentDone, SegmentFailed
 
@@ -140,7 +140,7 @@ def _rebuilt(state: Recorder, dropped: Iterable[Turn]) -> Pending:
     pending = Pending()
     roles: list[str] = []
     is_cut = False
-    _add(pending, parts[: state._record.turns[0].begin])
+    add_parts(pending, parts[: state._record.turns[0].begin])
     for turn, end in _spans(state):
         if turn.dropped or id(turn) in gone:
             is_cut = True
@@ -153,7 +153,7 @@ def _rebuilt(state: Recorder, dropped: Iterable[Turn]) -> Pending:
                 pending.text(text, "template" if is_template else "user")
             begin = turn.start
         roles.append(turn.role)
-        _add(pending, parts[begin:end])
+        add_parts(pending, parts[begin:end])
     return pending
 
 
@@ -162,17 +162,6 @@ def _spans(state: Recorder) -> Iterator[tuple[Turn, int]]:
     turns = state._record.turns
     following = [turn.begin for turn in turns[1:]]
     return zip(turns, [*following, state._record.position], strict=False)
-
-
-def _add(pending: Pending, parts: Iterable[str | Slot]) -> None:
-    for part in parts:
-        if isinstance(part, Slot):
-            if part.node.shown:
-                pending.generated(part.done.text, part.done.ids, part.done.healed)
-        elif isinstance(part, TemplateText):
-            pending.text(part, "template")
-        else:
-            pending.text(part, "special" if isinstance(part, SpecialText) else "user")
 
 
 def _length(state: Recorder) -> int:

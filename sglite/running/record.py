@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from sglite.errors import ProgramError
 from sglite.grammars import compose
 from sglite.language import ir
-from sglite.running.lowering import BranchPath
+from sglite.running.lowering import BranchPath, Pending
 from sglite.runtime.segment import HoleResult
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SpecialText(str):
 class Slot:
     """One occurrence of a hole: its node, and its result once the engine has delivered it."""
 
-    __slots__ = ("_captures", "_value", "name", "node", "result")
+    __slots__ = ("_captures", "_refusal", "_value", "name", "node", "result")
 
     def __init__(self, node: ir.Hole, name: str) -> None:
         self.node = node
@@ -46,6 +46,7 @@ class Slot:
         self.result: HoleResult | None = None
         self._value: Any = _UNREAD
         self._captures: dict[str, Any] | None = None
+        self._refusal: ProgramError | None = None
 
     @property
     def done(self) -> HoleResult:
@@ -60,6 +61,8 @@ class Slot:
 
         Raises ProgramError for a text that its type refuses.
         """
+        if self._refusal is not None:
+            raise self._refusal
         if self._value is _UNREAD:
             result = self.done
             parse = self.node.parse if isinstance(self.node, ir.Gen) else None
@@ -72,22 +75,28 @@ class Slot:
         return self._value
 
     def keep(self, value: Any, captures: dict[str, Any]) -> None:
-        """Take over the values of a run that ended in another process."""
+        """Take over values that were read before, perhaps in another process."""
         self._value = value
         self._captures = captures
+
+    def refuse(self, error: ProgramError) -> None:
+        """There is no value, and will be none."""
+        self._refusal = error
 
     @property
     def captures(self) -> dict[str, Any]:
         """The variables that are parts of the text. Raises ProgramError as `value` does."""
+        if self._refusal is not None:
+            raise self._refusal
         if self._captures is None:
             result, node = self.done, self.node
-            self._captures = {}
-            if isinstance(node, ir.Gen) and node.captures and node.constraint is not None:
-                try:
-                    self._captures = _read_captures(node, result.text)
-                except Exception as error:
-                    message = f"wrote {result.text!r}, of which a part is refused: {error}"
-                    raise self.error(message) from error
+            if not isinstance(node, ir.Gen) or not node.captures or node.constraint is None:
+                return {}
+            try:
+                self._captures = _read_captures(node, result.text)
+            except Exception as error:
+                message = f"wrote {result.text!r}, of which a part is refused: {error}"
+                raise self.error(message) from error
         return self._captures
 
     def error(self, message: str) -> ProgramError:
@@ -106,13 +115,24 @@ def _read_captures(node: ir.Gen, text: str) -> dict[str, Any]:
     return values
 
 
-def program_error(message: str, node: ir.Node | None = None) -> ProgramError:
+_Kind = TypeVar("_Kind", bound=ProgramError)
+
+
+@overload
+def program_error(message: str, node: ir.Node | None = None) -> ProgramError: ...
+
+
+@overload
+def program_error(message: str, node: ir.Node | None, kind: type[_Kind]) -> _Kind: ...
+
+
+def program_error(
+    message: str, node: ir.Node | None = None, kind: type[ProgramError] = ProgramError
+) -> ProgramError:
     """A ProgramError that names `node` and where it was written."""
     if node is None or node.place is None:
-        return ProgramError(message, node=node.describe() if node else None)
-    return ProgramError(
-        message, node=node.describe(), filename=node.place.filename, line=node.place.line
-    )
+        return kind(message, node=node.describe() if node else None)
+    return kind(message, node=node.describe(), filename=node.place.filename, line=node.place.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +217,11 @@ class Record:
     number: int = 0
     parts: list[str | Slot] = field(default_factory=list)
     variables: dict[str, list[Variable]] = field(default_factory=dict)
+    # Most programs have none of these: tuples cost them nothing.
+    turns: tuple[Turn, ...] = ()
+    forks: tuple[list[Record], ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
     known: dict[str, int] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
-    forks: list[list[Record]] = field(default_factory=list)
-    tool_results: list[ToolResult] = field(default_factory=list)
 
     def branch(self, fork: int, number: int) -> Record:
         """The record of a branch that leaves here."""
@@ -210,7 +231,7 @@ class Record:
             inherited=self.all_parts(),
             variables={name: list(every) for name, every in self.variables.items()},
             known={name: len(every) for name, every in self.variables.items()},
-            turns=[replace(turn) for turn in self.turns],
+            turns=tuple(replace(turn) for turn in self.turns),
             log=self.log,
             number=self.log.branches - 1,
         )
@@ -249,7 +270,7 @@ class Record:
 
     def open_turn(self, role: str, begin: int) -> None:
         """What follows is the content of a turn, whose template text begins at part `begin`."""
-        self.turns.append(Turn(role, self.position, begin=begin))
+        self.turns += (Turn(role, self.position, begin=begin),)
 
     def close_turn(self) -> None:
         """The content of the last turn ends here."""
@@ -306,6 +327,18 @@ def text_of(parts: list[str | Slot]) -> str:
         for part in parts
         if isinstance(part, str) or part.node.shown
     )
+
+
+def add_parts(pending: Pending, parts: Iterable[str | Slot]) -> None:
+    """Hand parts over once more, with the ids that were generated as they are."""
+    for part in parts:
+        if isinstance(part, Slot):
+            if part.node.shown:
+                pending.generated(part.done.text, part.done.ids, part.done.healed)
+        elif isinstance(part, TemplateText):
+            pending.text(part, "template")
+        else:
+            pending.text(part, "special" if isinstance(part, SpecialText) else "user")
 
 
 def last_value(variable: Variable) -> Any:

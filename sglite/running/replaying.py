@@ -19,6 +19,7 @@ from sglite.graphs.graph_json import from_plain, plain
 from sglite.language import ir
 from sglite.model import Model
 from sglite.options import Options
+from sglite.running.attempts import restored_attempts
 from sglite.running.launch import Launch
 from sglite.running.lowering import BranchPath, hole_key
 from sglite.running.record import Record, Slot
@@ -163,11 +164,12 @@ def _holes(record: Record, seed: int, row: int) -> Iterator[tuple[Slot, BranchPa
 
 def _result(hole: Mapping[str, Any]) -> HoleResult:
     said = {f.name: hole[f.name] for f in fields(HoleResult) if f.name in hole}
-    for name in ("ids", "logprobs"):
+    for name in ("ids", "logprobs", "ends"):
         said[name] = tuple(said[name])
     tops = said.get("top_logprobs", ())
     said["top_logprobs"] = tuple({int(i): p for i, p in top.items()} for top in tops)
     said["usage"] = Usage(**said["usage"])
+    said["attempts"] = restored_attempts(said.get("attempts", ()))
     return HoleResult(**said)
 
 

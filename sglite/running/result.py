@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sglite.errors import ProgramError
 from sglite.options import Options
 from sglite.running.executor import Run
+from sglite.running.meta import Meta, meta_of
 from sglite.running.record import Record, Slot, Variable, flat, flat_slots, last_value
 from sglite.runtime.engines.base import Engine
-from sglite.runtime.segment import HoleResult, Usage
+from sglite.runtime.segment import Usage
 
 if TYPE_CHECKING:
     from sglite.graphs.graph import Graph
@@ -61,6 +62,20 @@ class Result:
     the model that answered; of a fallback, its "fallback_from" the one that could not, and why.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_ids",
+        "_record",
+        "_returned",
+        "_timing",
+        "difference",
+        "error",
+        "model",
+        "options",
+        "row",
+        "seed",
+    )
+
     def __init__(self, run: Run | Past) -> None:
         run = run if isinstance(run, Past) else run.last
         self._record = run.record
@@ -98,16 +113,17 @@ class Result:
         every = zip(flat(self._variable(name)), flat_slots(self._variable(name)), strict=True)
         return [variable.value for variable, slot in every if slot.result is not None]
 
-    def meta(self, name: str) -> HoleResult:
-        """All that is known of the last hole of this name: ids, logprobs, finish, distribution."""
+    def meta(self, name: str) -> Meta:
+        """All that is known of the last hole of this name: ids, logprobs, finish, distribution,
+        and of each part of its value."""
         slot = list(flat_slots(self._variable(name)))[-1]
         if slot.result is None:
             self._check()
-        return slot.done
+        return meta_of(slot)
 
-    def metas(self, name: str) -> list[HoleResult]:
+    def metas(self, name: str) -> list[Meta]:
         """`meta` of every hole of this name, in the order of `all`."""
-        return [slot.done for slot in self._filled(name)]
+        return [meta_of(slot) for slot in self._filled(name)]
 
     def text(self) -> str:
         """The whole text, chat template included."""

@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from sglite.errors import ProgramError
 from sglite.language import ir
 from sglite.options import Options
+from sglite.running.attempts import restored_attempts
 from sglite.running.record import Gathered, Record, Slot, Taken, Turn, Variable
 from sglite.running.result import Past, Result
 from sglite.runtime.segment import HoleResult, Usage
@@ -30,7 +31,7 @@ def dumped(result: Result) -> dict[str, Any]:
     timing = result.timing
     line: dict[str, Any] = {
         "seed": result.seed,
-        "values": {name: _plain(value) for name, value in result.variables.items()},
+        "values": {name: plain(value) for name, value in result.variables.items()},
         "parts": [part if isinstance(part, str) else numbers[part] for part in record.parts],
         "turns": [[turn.role, turn.start, turn.end] for turn in record.turns],
         "variables": {
@@ -46,7 +47,7 @@ def dumped(result: Result) -> dict[str, Any]:
     if "fallback_from" in result.model:
         line["model"] = result.model
     if result.error is None:
-        line["returned"] = _plain(result.returned)
+        line["returned"] = plain(result.returned)
     else:
         error = result.error
         line["error"] = {
@@ -63,18 +64,18 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
     slots = [_slot(hole) for hole in line["holes"]]
     record = Record(
         parts=[part if isinstance(part, str) else slots[part] for part in line["parts"]],
-        turns=[Turn(*turn) for turn in line["turns"]],
+        turns=tuple(Turn(*turn) for turn in line["turns"]),
         variables={
             name: [_variable(each, slots) for each in every]
             for name, every in line["variables"].items()
         },
-        tool_results=[_restored_tool_result(said) for said in line["tools"]],
+        tool_results=tuple(_restored_tool_result(said) for said in line["tools"]),
     )
     inside = {id(part) for part in record.parts}
     # Holes of branches, so that they count; where the branches left is not kept.
     apart = [slot for slot in slots if id(slot) not in inside]
     if apart:
-        record.forks.append([Record(path=(0, 0), parts=[*apart])])
+        record.forks = ([Record(path=(0, 0), parts=[*apart])],)
     return Result(
         Past(
             record,
@@ -93,9 +94,9 @@ def restored(line: dict[str, Any], options: Options, model: dict[str, Any]) -> R
 
 def _tool_result(result: ToolResult) -> dict[str, Any]:
     return {
-        "call": _plain(result.call),
+        "call": plain(result.call),
         "text": result.text,
-        "value": _plain(result.value),
+        "value": plain(result.value),
         "failed": result.error is not None,
         "duration": result.duration,
     }
@@ -117,16 +118,16 @@ def _hole(slot: Slot) -> dict[str, Any]:
     except ProgramError:
         value, captures = result.text, {}
     if value != result.text:
-        said["value"] = _plain(value)
+        said["value"] = plain(value)
     if captures:
-        said["parts"] = {name: _plain(part) for name, part in captures.items()}
+        said["parts"] = {name: plain(part) for name, part in captures.items()}
     if not slot.node.shown:
         said["shown"] = False
     for field in fields(HoleResult):
         kept = getattr(result, field.name)
         if field.name in ("name", "usage") or kept == field.default:
             continue
-        said[field.name] = _plain(kept)
+        said[field.name] = plain(kept)
     counted = {f.name: getattr(result.usage, f.name) for f in fields(Usage)}
     said["usage"] = {name: count for name, count in counted.items() if count}
     return said
@@ -145,6 +146,7 @@ def _slot(said: dict[str, Any]) -> Slot:
             {int(token): logprob for token, logprob in each.items()}
             for each in known["top_logprobs"]
         )
+    known["attempts"] = restored_attempts(known.get("attempts", ()))
     known.setdefault("ids", ())
     slot.result = HoleResult(**known)
     slot.keep(said.get("value", slot.result.text), said.get("parts", {}))
@@ -184,7 +186,7 @@ def _error(said: dict[str, Any]) -> ProgramError:
     return error
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """`value` as JSON has it, None for what it cannot write."""
     try:
         return to_jsonable_python(value, inf_nan_mode="constants", fallback=_plain_tool)

@@ -19,6 +19,7 @@ from sglite.running.lowering import BranchPath
 from sglite.running.partial import NOTHING, partial_value
 from sglite.running.record import Slot
 from sglite.running.result import Result
+from sglite.runtime.segment import Attempt
 from sglite.tools.declared import ToolCall, ToolResult
 from sglite.tools.formats import ToolFormat, format_of_hole, text_before_calls
 
@@ -55,6 +56,16 @@ class Partial:
 
     name: str
     value: Any
+    branch: BranchPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The value of a variable was refused for these `errors`, and the hole is tried again: what
+    there was of its text and value so far is void."""
+
+    name: str
+    errors: tuple[str, ...]
     branch: BranchPath = ()
 
 
@@ -112,11 +123,13 @@ class End:
     row: Result
 
 
-StreamEvent = Text | Hidden | Partial | Filled | ToolCalled | ToolReturned | Switched | Failed | End
+StreamEvent = (
+    Text | Hidden | Partial | Retried | Filled | ToolCalled | ToolReturned | Switched | Failed | End
+)
 
 
-_Happened = tuple[Slot, BranchPath, str | None]
-"""More text of a hole, or None: it has its value."""
+_Happened = tuple[Slot, BranchPath, str | Attempt | None]
+"""More text of a hole, an attempt that was refused, or None: it has its value."""
 
 
 class Reader:
@@ -147,6 +160,10 @@ class Reader:
                 continue
             if text is None:
                 yield from self._filled(slot, path)
+            elif isinstance(text, Attempt):
+                self._written.pop(slot, None)
+                self._shown.pop(slot, None)
+                yield Retried(slot.name, text.errors, path)
             elif not slot.node.shown or (isinstance(slot.node, ir.Gen) and slot.node.thought):
                 yield Hidden(slot.name, text, path)
             elif (form := _format_of(slot)) is not None:
@@ -167,7 +184,10 @@ class Reader:
     def _filled(self, slot: Slot, path: BranchPath) -> Iterator[StreamEvent]:
         self._written.pop(slot, None)
         shown = self._shown.pop(slot, None)
-        value = slot.value
+        try:
+            value = slot.value
+        except ProgramError:  # a type refuses it: the error of the row, which comes at its end
+            return
         if _format_of(slot) is not None and slot.node.shown:
             if isinstance(value, str) and value != (shown or ""):  # it might have become a call
                 yield Text(slot.name, value.removeprefix(shown or ""), path)
@@ -190,7 +210,7 @@ class Reader:
         written = self._written.setdefault(slot, [])
         written.append(text)
         following = self._happened[0] if self._happened else None
-        if isinstance(following, tuple) and following[0] is slot and following[2] is not None:
+        if isinstance(following, tuple) and following[0] is slot and isinstance(following[2], str):
             return  # what comes next says more; so a fast model costs no more than a slow one
         value = partial_value(slot.node, "".join(written))
         if value is not NOTHING and value != self._shown.get(slot, NOTHING):
@@ -211,6 +231,10 @@ class Reader:
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
         self._happened.append((slot, path, None))
+        self._tell()
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        self._happened.append((slot, path, attempt))
         self._tell()
 
     def returned(self, result: ToolResult, path: BranchPath) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sglite.running.lowering import BranchPath
 from sglite.running.record import Slot
+from sglite.runtime.segment import Attempt
 
 if TYPE_CHECKING:
     from sglite.model import Model
@@ -27,6 +28,9 @@ class Watcher(Protocol):
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
         """A hole has its result."""
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
+        """The text of a hole so far is void: its value was refused, and it is tried again."""
 
     def returned(self, result: ToolResult, path: BranchPath) -> None:
         """A tool has run."""
@@ -53,6 +57,9 @@ class Unwatched:
         pass
 
     def filled(self, slot: Slot, path: BranchPath) -> None:
+        pass
+
+    def refused(self, slot: Slot, attempt: Attempt, path: BranchPath) -> None:
         pass
 
     def returned(self, result: ToolResult, path: BranchPath) -> None:

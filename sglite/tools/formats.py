@@ -20,6 +20,8 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Literal
 
+from pydantic_core import to_jsonable_python
+
 from sglite.grammars import compose
 from sglite.language import ir
 from sglite.options import Options
@@ -238,14 +240,14 @@ def write_calls(calls: list[ToolCall], form: ToolFormat) -> str:
 
 
 def script_of(script: Mapping[str, Any]) -> dict[str, Any]:
-    """A script for an engine without a model, with calls among its answers as text."""
+    """A script for an engine without a model: calls as text, objects as the data that JSON has."""
     return {name: _answers(answer) for name, answer in script.items()}
 
 
 def _answers(answer: Any) -> Any:
     if isinstance(answer, list | tuple):
         return [_answer(each) for each in answer]
-    if callable(answer):
+    if callable(answer) and not isinstance(answer, type):
         return lambda so_far: _answer(answer(so_far))
     return _answer(answer)
 
@@ -254,7 +256,7 @@ def _answer(answer: Any) -> Any:
     calls = [answer] if isinstance(answer, ToolCall) else answer
     if isinstance(calls, list | tuple) and calls and all(isinstance(c, ToolCall) for c in calls):
         return write_calls([*calls], HERMES)
-    return answer
+    return answer if isinstance(answer, str | Exception) else to_jsonable_python(answer)
 
 
 def _call_id(key: int, number: int) -> str:

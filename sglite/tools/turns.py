@@ -40,7 +40,7 @@ def write_results(state: State, results: Sequence[ToolResult], place: ir.Place) 
     """Add results as turns of the role `tool`, or, where the template has no such role, together
     as one user turn."""
     record = state._record
-    record.tool_results.extend(results)
+    record.tool_results += tuple(results)
     for result in results:
         state._run.watcher.returned(result, record.path)
     template = state._template()

@@ -7,15 +7,12 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-import sglite as sgl
+from sglite.testing.plugin import MakeScripted
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ORDER = {
@@ -36,22 +33,10 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
-def scripted() -> Iterator[Callable[[dict[str, Any]], None]]:
-    with ExitStack() as stack:
-
-        def put_in_use(script: dict[str, Any]) -> None:
-            model = sgl.Model("scripted", backend="scripted", script=script)
-            stack.enter_context(model)
-            stack.enter_context(sgl.use(model))
-
-        yield put_in_use
-
-
 def test_extract_prints_records_and_counters(
-    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted({"order": ORDER})
+    sgl_scripted({"order": ORDER})
     load("extract").main([])
     shown = capsys.readouterr().out
     assert '"quantity": 24' in shown
@@ -62,9 +47,9 @@ def test_extract_prints_records_and_counters(
 
 
 def test_extract_takes_files(
-    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    scripted({"order": [ORDER, {**ORDER, "quantity": "many"}, ORDER]})
+    sgl_scripted({"order": [ORDER, {**ORDER, "quantity": "many"}, ORDER]})
     batch = tmp_path / "mine.jsonl"
     batch.write_text("\n".join(json.dumps({"letter": f"letter {i}"}) for i in range(3)))
     load("extract").main([batch])
@@ -74,9 +59,9 @@ def test_extract_takes_files(
 
 
 def test_triage_prints_probabilities(
-    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted({"label": {" billing": 3, " praise": 1}})
+    sgl_scripted({"label": {" billing": 3, " praise": 1}})
     load("triage").main(["I paid twice."])
     assert (
         capsys.readouterr().out
@@ -85,11 +70,11 @@ def test_triage_prints_probabilities(
 
 
 def test_chat_keeps_the_conversation(
-    scripted: Callable[..., None],
+    sgl_scripted: MakeScripted,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scripted({"answer": ["Paris.", "The tower.", "330 metres.", "You are welcome."]})
+    sgl_scripted({"answer": ["Paris.", "The tower.", "330 metres.", "You are welcome."]})
     chat = load("chat")
     chat.main([])
     shown = capsys.readouterr().out
@@ -102,9 +87,9 @@ def test_chat_keeps_the_conversation(
 
 
 def test_fork_joins_its_branches(
-    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted({"reason": ["a.", " b. c"], "choice": {"two": 3, "one": 1}})
+    sgl_scripted({"reason": ["a.", " b. c"], "choice": {"two": 3, "one": 1}})
     load("fork").main(["one", "two"])
     shown = capsys.readouterr().out.splitlines()
     assert shown[:4] == ["one: a.", "two: b.", "   25% one", "   75% two"]
@@ -117,7 +102,7 @@ def call(name: str, **arguments: str) -> str:
 
 
 def test_agent_calls_its_tools(
-    scripted: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = "SELECT name FROM products WHERE price > 20"
     answers = [
@@ -126,7 +111,7 @@ def test_agent_calls_its_tools(
         [call("query_products", sql=query), "Three."],
         [call("query_products", sql="SELECT 1; DROP TABLE products"), "No."],
     ]
-    scripted({"answer": [text for turn in answers for text in turn]})
+    sgl_scripted({"answer": [text for turn in answers for text in turn]})
     load("agent").main([])
     shown = capsys.readouterr().out
     assert "calculate(expression='23 * (17 - 7)') -> 230\n230.\n" in shown
@@ -151,8 +136,36 @@ def test_the_tools_of_the_agent_are_safe() -> None:
     agent.DATABASE.unlink()
 
 
+def arrival(ship: str, port: str, cargo: str) -> dict[str, str]:
+    return {"ship": ship, "port": port, "cargo": cargo}
+
+
+def test_long_document_merges_records_with_their_places(
+    sgl_scripted: MakeScripted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    entries = ["1 May. The brig Ada came from Oslo with ice.", "The Bee, from Rome. " * 3]
+    doc = tmp_path / "log.txt"
+    doc.write_text("\n\n".join(entries))
+
+    def answer(text: str) -> list[dict[str, str]]:
+        window = text.rpartition("<|im_start|>user\n")[2]
+        if "Ada" in text and "three different things" in window:
+            return [arrival("Ada", "Oslo", "ice")]
+        name = "Ada" if "Ada" in text else "Bee"
+        return [arrival(name, name, name)]
+
+    sgl_scripted({"arrivals": answer})
+    example = load("long_document")
+    example.main([doc])
+    shown = capsys.readouterr().out
+    assert "Ada\n  ship  Ada            100% at    16  ...1 May. The brig Ada came" in shown
+    assert "  cargo ice            100% at    40  " in shown
+    assert "Bee\n" not in shown
+    assert "2 windows, 4 attempts, 1 without a likely record" in shown
+
+
 @pytest.mark.model
-@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork", "agent"])
+@pytest.mark.parametrize("name", ["extract", "triage", "chat", "fork", "agent", "long_document"])
 def test_example_on_the_small_model(name: str, smollm2_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=120

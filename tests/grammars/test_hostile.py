@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
+from typing import Any
 
-from hostile import trial
+import pytest
+from hostile import SECONDS, trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mask_oracle import accepts
 from trials import examples, small_vocabulary
 
+from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_json_schema
 
 VOCABULARY = small_vocabulary()
@@ -19,6 +24,27 @@ VOCABULARY = small_vocabulary()
 @given(seed=st.integers(0, 2**32))
 def test_nothing_is_refused_within_a_text(seed: int) -> None:
     assert trial(seed, VOCABULARY, texts=1, longest=40) in ("compiled", "refused")
+
+
+OVERLAPPING = [r"a(?:\w)*", r"^(?:.){17}(?=a)a(?:é|b)é", r"^(?:(?=(?=.)\w)(?:[ab]|.))*", r"^\w$"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"uniqueItems": True, "items": {"type": "string", "pattern": "^é+.(?:z1é){5000,6000}$"}},
+        {"uniqueItems": True, "items": {"type": "string", "pattern": "^(z1)*(ab){5000}$"}},
+        {"uniqueItems": True, "items": {"type": "string", "pattern": "^(ab){0,900}z{0,900}$"}},
+        {"patternProperties": {p: {"const": i} for i, p in enumerate(OVERLAPPING)}},
+        {"not": {"patternProperties": {r"(?:\Bz1.)*": {"type": "null"}}}},  # ran out of stack
+        {"pattern": r"(?:(?:(?!\bé)(?:[ab]){17}|(?:(?:é){0,1000}|\w))){60,}"},
+    ],
+)
+def test_what_took_long_is_soon_known(schema: dict[str, Any]) -> None:
+    began = time.process_time()
+    with contextlib.suppress(GrammarError):
+        compile_json_schema(schema, VOCABULARY)
+    assert time.process_time() - began < SECONDS
 
 
 def test_many_objects_that_must_differ(vocab: Vocabulary) -> None:

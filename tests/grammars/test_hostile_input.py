@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 from mask_oracle import accepts
-from numpy.typing import NDArray
 
 from sglite.errors import GrammarError
-from sglite.grammars import Matcher, Vocabulary, compile_grammar, compile_json_schema, compile_regex
+from sglite.grammars import Vocabulary, compile_grammar, compile_json_schema, compile_regex
 
 DEPTH = 5000
 
@@ -128,16 +126,36 @@ def late() -> Any:
     return {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
 
 
-def fill_along(matcher: Matcher, text: bytes, mask: NDArray[np.uint32]) -> None:
-    for byte in text:
-        matcher.fill_mask(mask)
-        assert matcher.accept(byte)
-
-
 def test_what_would_need_a_search_in_a_text_is_refused_before(vocab: Vocabulary) -> None:
     for schema in (late(), {"anyOf": [late(), {"type": "array"}]}):
         with pytest.raises(GrammarError, match=r"too many states|too long"):
             compile_json_schema(schema, vocab)
+
+
+HARD = r"(?:(?:(?!\bé)(?:[ab]){17,17}|(?:(?:é){0,1000}|\w))){60,}"
+
+
+@pytest.mark.parametrize("pattern", [HARD, r"(a)\1"])
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        (lambda p: {"properties": {"x": {"pattern": p}}}, "/properties/x/pattern"),
+        (lambda p: {"items": {"not": {"pattern": p}}}, "/items/not/pattern"),
+        (lambda p: {"items": {"minLength": 2, "pattern": p}}, "/items/pattern"),
+        (lambda p: {"anyOf": [{"maxLength": 2}, {"pattern": p}]}, "/anyOf/1/pattern"),
+        (lambda p: {"propertyNames": {"pattern": p}}, "/propertyNames/pattern"),
+        (lambda p: {"patternProperties": {p: {"type": "null"}}}, "/patternProperties/*"),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_refused_at_its_own_place(
+    vocab: Vocabulary, pattern: str, schema: Callable[[str], Any], pointer: str
+) -> None:
+    began = time.process_time()
+    with pytest.raises(GrammarError) as caught:
+        compile_json_schema(schema(pattern), vocab)
+    assert caught.value.pointer == pointer.replace("*", pattern)
+    assert pattern == HARD or "at character 1:4" in caught.value.reason
+    assert time.process_time() - began < 1.5
 
 
 @pytest.mark.parametrize(

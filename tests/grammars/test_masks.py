@@ -58,6 +58,16 @@ SCHEMAS: list[dict[str, Any]] = [
         "properties": {f"name{i}": {"type": "boolean"} for i in range(20)},
         "propertyNames": {"pattern": "^[a-zA-Z0-9_]*$"},
     },
+    {
+        "type": "object",
+        "properties": {"a": {"type": "null"}, "an": {}, "name": {"enum": [1]}, "e": False},
+        "required": ["an"],
+    },
+    {
+        "type": "object",
+        "properties": {"id_": {"type": "string"}, "x7": {"type": "object"}, "tst": {}},
+        "additionalProperties": {"type": "object", "properties": {"a": {}, "x7": {}}},
+    },
     {"type": "array", "uniqueItems": True, "items": {"pattern": "^[a-z]+$", "type": "string"}},
     {"type": "array", "items": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}},
     {},

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sglite.grammars import Grammar, Matcher, Vocabulary, compile_json_schema, compile_regex
+from sglite.grammars.quotes import Quote, compile_quote
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.models.tokenizer import Tokenizer
 
@@ -144,3 +145,27 @@ def test_later_places_in_a_counted_string_share_the_first_mask(real: Vocabulary)
 def ids_of_mask(mask: Any) -> list[int]:
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     return [int(i) for i in np.flatnonzero(bits)]
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_random_quotes_of_a_long_document(real: Vocabulary, whole_words: bool) -> None:
+    rng = random.Random(7)
+    words = ["".join(rng.choices("abcdefghij", k=rng.randint(2, 8))) for _ in range(2000)]
+    document = " ".join(rng.choices(words, k=15_000)) + "\nÉl «come» pan 東京.\n"
+    quote = Quote(document, whole_words)
+    grammar = compile_quote(quote, real)
+    schema = {"type": "array", "items": {"type": "string", **quote.schema()}, "minItems": 1}
+    listed = compile_json_schema(schema, real)
+    for _ in range(20):
+        text = complete(grammar, rng, 12, use_forced=False).decode()
+        assert text in document
+        assert quote.places(text)[1] > 0
+        for item in json.loads(complete(listed, rng, 24, use_forced=False)):
+            assert item in document
+            assert quote.places(item)[1] > 0
+    at = document.index("Él «come»")
+    assert quote.places("Él «come» pan") == (at, 1)
+    begun = grammar.matcher()
+    assert real.encode is not None
+    assert begun.accept_tokens(list(real.encode("Él «come» pan 東京".encode())))
+    assert begun.is_complete

@@ -103,6 +103,13 @@ def test_json_that_is_odd_but_right() -> None:
             load(beyond)
 
 
+def test_a_part_that_names_its_draft_is_judged_like_the_whole() -> None:
+    part = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "integer"}
+    whole = {**part, "type": "array", "items": part}
+    assert Validator(whole).accepts("[0e7, 1e2]")
+    assert not Validator(whole).accepts("[1e-2]")
+
+
 @given(st.integers(-(10**9), 10**9), st.integers(-6, 6), st.integers(1, 10**6), st.integers(-6, 6))
 def test_multiples_are_those_of_fractions(a: int, p: int, b: int, q: int) -> None:
     value, unit = load(f"{a}e{p}"), load(f"{b}e{q}")

@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from decimal import Context, Decimal, Overflow, Underflow
 from typing import Any
 
+import attrs
 import jsonschema
 from ecma import search
 from formats_oracle import FORMATS
@@ -297,7 +298,23 @@ for _name, _holds in FORMATS.items():
 def _draft(base: Any) -> Any:
     types = base.TYPE_CHECKER.redefine("integer", _is_integer)
     known = {k: check for k, check in _KEYWORDS.items() if k in base.VALIDATORS}
-    return extend(base, {"dependencies": _dependencies, **known}, type_checker=types)
+    draft = extend(base, {"dependencies": _dependencies, **known}, type_checker=types)
+    draft.evolve = _evolve
+    return draft
+
+
+def _evolve(validator: Any, **changes: Any) -> Any:
+    """The validator of a part: jsonschema goes back to its own keywords where it has `$schema`."""
+    for field in attrs.fields(type(validator)):
+        if field.init:
+            changes.setdefault(field.alias, getattr(validator, field.name))
+    named = _named_draft(changes.get("schema", validator.schema))
+    return (DRAFTS[named] if named else type(validator))(**changes)
+
+
+def _named_draft(schema: Any) -> str | None:
+    uri = str(schema.get("$schema", "")) if isinstance(schema, dict) else ""
+    return next((draft for draft in DRAFTS if f"/{draft}/" in uri), None)
 
 
 DRAFTS = {
@@ -315,12 +332,7 @@ class Validator:
 
     def __init__(self, schema: Any, registry: Registry[Any] | None = None) -> None:
         schema = load(schema if isinstance(schema, str) else json.dumps(schema))
-        draft = "2020-12"
-        if isinstance(schema, dict):
-            named = str(schema.get("$schema", ""))
-            draft = next((d for d in DRAFTS if f"/{d}/" in named), draft)
-            # jsonschema goes back to its own keywords where it meets `$schema`.
-            schema = {key: part for key, part in schema.items() if key != "$schema"}
+        draft = _named_draft(schema) or "2020-12"
         self.draft = draft
         self._inside = DRAFTS[draft](
             schema, format_checker=_CHECKER, registry=Registry() if registry is None else registry

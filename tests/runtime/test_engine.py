@@ -87,6 +87,19 @@ def test_the_second_run_finds_the_first_in_the_cache():
     assert usage.prompt_tokens - 16 <= usage.cached_tokens < usage.prompt_tokens
 
 
+def test_a_hole_behind_a_fork_counts_what_came_from_the_cache():
+    engine = make_engine()
+    steps = (text(LONG, "zz"), gen())
+    plain = [run(engine, *steps).results[0].usage for _ in range(2)]
+    for expected in plain[1], plain[1]:
+        sequence = engine.open()
+        submit(engine, sequence, steps[0])
+        engine.fork(sequence, 1)
+        row = submit(engine, sequence, steps[1])
+        drain(engine)
+        assert row.results[0].usage == expected
+
+
 def test_a_multi_turn_sequence_computes_every_id_once():
     backend = FakeBackend()
     engine = make_engine(backend)

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import pytest
+from pydantic import AfterValidator
 
 import sglite as sgl
 from sglite.errors import CancelledError, DeadlineError, ModelError
@@ -171,6 +172,36 @@ def test_a_program_with_roles_keeps_its_conversation(monkeypatch: pytest.MonkeyP
         {"role": "assistant", "content": "Four."},
         {"role": "user", "content": "Twice that?"},
     ]
+
+
+def test_a_value_that_is_refused_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def even(value: int) -> int:
+        if value % 2:
+            raise ValueError(f"{value} is odd")
+        return value
+
+    @sgl.function
+    def ask(s: Any) -> None:
+        s += sgl.user("A number?")
+        s += sgl.assistant(sgl.gen("n", list[Annotated[int, AfterValidator(even)]], retries=2))
+        s += sgl.user("Thanks.")
+        s += sgl.assistant(sgl.gen("end"))
+
+    answers = (events(text, chat=True) for text in ("[1]", "[3]", "[2]", "Bye."))
+    endpoint = Endpoint(*answers)
+    with sgl.Model("m", backend="remote", url=URL) as model:
+        monkeypatch.setattr(model.engine, "_transport", httpx2.MockTransport(endpoint))
+        row = ask.run(model=model)
+    assert row["n"] == [2]
+    asked = [[message["content"] for message in body["messages"]] for _, body in endpoint.asked]
+    wrong = "This was not accepted:\n- 0: {} is odd\nWrite it again, corrected."
+    assert asked == [
+        ["A number?"],
+        ["A number?", "[1]", wrong.format(1)],
+        ["A number?", "[1]", wrong.format(1), "[3]", wrong.format(3)],
+        ["A number?", "[2]", "Thanks."],
+    ]
+    assert row.usage.prompt_tokens == 4 * 7
 
 
 def test_a_begun_turn_needs_the_extension(open_engine: Any) -> None:
@@ -420,11 +451,30 @@ def test_many_rows_over_a_real_connection() -> None:
         url = f"http://127.0.0.1:{server.server_port}/v1"
         with sgl.Model("m", backend="remote", url=url) as model:
             rows = echo.run_batch([{"word": f"w{i}"} for i in range(40)], model=model)
+            with sgl.Model("/no/such.gguf", fallback=model) as here:
+                row = echo.run("w", model=here)
+                assert (row["x"], row.model["name"]) == ("wé!", "m")
         assert [row["x"] for row in rows] == [f"w{i}é!" for i in range(40)]
         with sgl.Model("m", backend="remote", url="http://127.0.0.1:9/v1") as model:
             model.engine._retries = 0  # type: ignore[attr-defined]
             with pytest.raises(sgl.ProgramError, match="cannot be reached"):
                 echo.run("x", model=model)
+        nowhere = "http://127.0.0.1:9/v1"
+        with (
+            sgl.Model("here", backend="scripted") as here,
+            sgl.Model("m", backend="remote", url=nowhere, fallback=here) as model,
+        ):
+            model.engine._retries = 0  # type: ignore[attr-defined]
+            row = echo.run("x", model=model)
+            assert row["x"] == "<x>"
+            assert "cannot be reached" in row.model["fallback_from"]["reason"]
+
+            @sgl.function
+            def sure(s: Any) -> None:
+                s += "x" + sgl.gen("x", logprobs=1)
+
+            row = sure.run(model=model)
+            assert "logprobs" in row.model["fallback_from"]["reason"]
     finally:
         server.shutdown()
         server.server_close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def there() -> Iterator[Scripted]:
 def here(there: Scripted) -> Iterator[Scripted]:
     """A small model with a fallback."""
     with Scripted({"first": "near", "second": "by"}, name="here", capacity=40) as model:
-        model.fallback = there
+        model._fallback = there
         yield model
         assert sorted(model.engine.opened) == sorted(model.engine.closed)
 
@@ -148,8 +149,35 @@ def broken(failure: Exception, fallback: sgl.Model) -> sgl.Model:
     model._adopt(Broken(name="broken"))
     model.engine.failure = failure  # type: ignore[attr-defined]
     model.closed = False
-    model.fallback = fallback
+    model._fallback = fallback
     return model
+
+
+class BothBroken(Recorder):
+    """An engine in whose step two sequences fail."""
+
+    def submit(self, sequence: SequenceId, segment: Segment, sink: EventSink) -> None:
+        self.sinks = [*getattr(self, "sinks", []), sink]
+        if len(self.sinks) == 2:
+            for number, each in enumerate(self.sinks):
+                each(SegmentFailed(0, sgl.CapacityError(f"no room for {number}")))
+
+
+def test_branches_that_fail_side_by_side(there: Scripted) -> None:
+    @sgl.function
+    def program(s: sgl.State) -> None:
+        branches = s.fork(2)
+        for branch in branches:
+            branch += sgl.gen("first")
+        s.join(branches)
+        s["first"]
+
+    with Scripted({}) as model:
+        model._adopt(BothBroken(name="both"))
+        model._fallback = there
+        row = program.run(model=model)
+        assert row["first"] == ["far", "far"]
+        assert "no room for 0" in reason_of(row)
 
 
 def test_an_engine_that_fails(there: Scripted) -> None:
@@ -159,7 +187,7 @@ def test_an_engine_that_fails(there: Scripted) -> None:
             assert row["first"] == "far"
             assert "gone" in reason_of(row)
     with sgl.Model("ended", backend="scripted") as model:
-        model.fallback = there
+        model._fallback = there
         model.engine.shutdown()
         assert ask.run("x", model=model)["first"] == "far"
 
@@ -189,7 +217,7 @@ def test_a_model_that_does_not_load(there: Scripted, caplog: pytest.LogCaptureFi
 
 def test_a_model_without_turns(there: Scripted) -> None:
     with Scripted({}, name="base", chat_template=None) as base:
-        base.fallback = there
+        base._fallback = there
         row = sgl.function(lambda s: s.__iadd__(sgl.user("hello"))).run(model=base)
         assert row.model["name"] == "there"
         assert row.messages() == [{"role": "user", "content": "hello"}]
@@ -226,7 +254,7 @@ def test_what_is_the_programs_own_stays(here: Scripted, there: Scripted) -> None
 def test_deadlines_and_cancellation_hold_for_both(here: Scripted, reads: bool) -> None:
     held = threading.Event()
     there = Scripted({"first": lambda _: held.wait(5) or "x"}, name="slow")
-    here.fallback = there
+    here._fallback = there
     with pytest.raises(sgl.DeadlineError):
         ask.run("x" * 50, reads, model=here, timeout=0.2)
     run = ask.start("x" * 50, reads, model=here)
@@ -258,7 +286,7 @@ def test_a_cancelled_run_does_not_begin_anew(here: Scripted, there: Scripted) ->
     assert failed.wait(5)
     run.cancel()
     cancelled.set()
-    with pytest.raises(sgl.ProgramError):
+    with pytest.raises(sgl.CancelledError):
         run.result(5)
     assert not there.engine.opened
 
@@ -290,7 +318,7 @@ def test_tools_do_not_run_twice(here: Scripted, there: Scripted) -> None:
 
 def test_a_fallback_of_a_fallback(here: Scripted, caplog: pytest.LogCaptureFixture) -> None:
     with Scripted({}, name="middle", capacity=60) as middle, Scripted({}, name="last") as last:
-        here.fallback, middle.fallback = middle, last
+        here._fallback, middle._fallback = middle, last
         assert ask.run("x" * 45, model=here).model["name"] == "middle"
         caplog.clear()
         row = ask.run("x" * 100, model=here)
@@ -348,10 +376,10 @@ def test_a_journal_may_get_another_fallback(
 ) -> None:
     path = tmp_path / "journal.jsonl"
     rows = [{"text": "short"}, {"text": "x" * 50}]
-    here.fallback = None
+    here._fallback = None
     first = ask.run_batch(rows, model=here, journal=path, errors="return")
     assert [row.error is None for row in first] == [True, False]
-    here.fallback = there
+    here._fallback = there
     again = ask.run_batch(rows, model=here, journal=path)
     assert [row.model["name"] for row in again] == ["here", "there"]
 
@@ -379,7 +407,7 @@ def test_cancelling_a_task_ends_what_goes_on_in_it(here: Scripted) -> None:
 
     held = threading.Event()
     with Scripted({"first": lambda _: held.wait(5) or "x"}, name="slow") as slow:
-        here.fallback = slow
+        here._fallback = slow
         asyncio.run(main())
         held.set()
     assert ended == ["here", "slow"]
@@ -396,7 +424,77 @@ def test_a_real_model_whose_pages_do_not_hold_a_prompt(smollm2_path: Path) -> No
         sgl.Model(smollm2_path, kv_memory=1 << 28) as big,
         sgl.Model(smollm2_path, kv_memory=4 << 20, fallback=big) as small,
     ):
-        rows = count.run_batch([{"n": n} for n in (3, 400, 5)], model=small)
+        rows = count.run_batch([{"n": n} for n in (3, 150, 5)], model=small)
         assert ["fallback_from" in row.model for row in rows] == [False, True, False]
         assert "tokens" in reason_of(rows[1])
-        assert rows[1].ids == count.run(400, model=big).ids
+        assert rows[1].ids == count.run(150, model=big).ids
+
+
+def test_a_journal_of_a_model_that_does_not_load(there: Scripted, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with sgl.Model("/no/such.gguf", fallback=there) as model:
+        first = ask.run_batch([{"text": "a"}], model=model, journal=path)
+        opened = len(there.engine.opened)
+        again = ask.run_batch([{"text": "a"}, {"text": "b"}], model=model, journal=path)
+        assert len(there.engine.opened) == opened + 1
+        assert [row.model for row in again] == [first[0].model] * 2
+    with pytest.raises(sgl.JournalError, match="name"):
+        ask.run_batch([{"text": "a"}], model=there, journal=path)
+
+
+def test_successors_with_threads_of_their_own_starve_no_batch(there: Scripted) -> None:
+    """Bodies that wait on the fallback, while others of the batch wait on the first model."""
+    with broken(RuntimeError("late"), there) as model:
+
+        @sgl.function
+        def program(s: sgl.State, i: int) -> str:
+            s += f"{i}" + sgl.gen("first")
+            if sgl.current_model() is there:
+                s["first"]
+            return sgl.current_model().name
+
+        rows = program.run_batch([{"i": i} for i in range(200)], model=model)
+        assert {row.returned for row in rows} == {"there"}
+        assert [row.text() for row in rows] == [f"{i}far" for i in range(200)]
+
+
+@sgl.function
+def mixed(s: sgl.State, text: str, reads: int, forks: int) -> str:
+    s += text + sgl.gen("first")
+    if reads:
+        s["first"]
+    branches = s.fork(forks)
+    for i, branch in enumerate(branches):
+        branch += "z" * (i * 17) + sgl.gen("second")
+        if reads > 1:
+            branch["second"]
+    s.join(branches)
+    s += "e" + sgl.gen("third")
+    return sgl.current_model().name
+
+
+def test_a_random_mix_is_answered_by_the_first_that_can() -> None:
+    rng = random.Random(seed := random.randrange(2**32))
+    print(f"seed {seed}")
+    for _ in range(5):
+        sizes = [rng.randint(20, 80), rng.randint(40, 120), 1 << 20]
+        with (
+            Scripted({}, name="last") as last,
+            Scripted({}, name="middle", capacity=sizes[1]) as middle,
+            Scripted({}, name="first", capacity=sizes[0]) as first,
+        ):
+            middle._fallback, first._fallback = last, middle
+            rows = [
+                {"text": "x" * rng.randint(1, 90), "reads": rng.randint(0, 2), "forks": 3}
+                for _ in range(rng.randint(1, 60))
+            ]
+            for row, asked in zip(mixed.run_batch(rows, model=first), rows, strict=True):
+                text = str(asked["text"])
+                root, longest = len(f"{text}<first>e"), len(f"{text}<first>") + 2 * 17
+                fits = [max(root, longest) <= size for size in sizes]
+                name = ("first", "middle", "last")[fits.index(True)]
+                assert row.model["name"] == row.returned == name
+                assert row.text() == f"{text}<first>e<third>"
+                assert row["second"] == ["<second>"] * 3
+        for model in (first, middle, last):
+            assert sorted(model.engine.opened) == sorted(model.engine.closed)

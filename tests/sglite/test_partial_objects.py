@@ -6,10 +6,10 @@ import json
 import random
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from recorder import MakeScripted
 
 import sglite as sgl
@@ -136,3 +136,23 @@ def test_errors_as_events(scripted: MakeScripted) -> None:
     assert isinstance(events[-1], sgl.End)
     assert events[-1].row.error is events[-2].error
     assert events[-1].row["a"] == "<a>"
+
+
+def test_a_value_that_its_type_refuses_is_an_event_too(scripted: MakeScripted) -> None:
+    def refuse(value: int) -> int:
+        raise ValueError("never")
+
+    @sgl.function
+    def program(s: sgl.State, reads: bool) -> None:
+        s += sgl.gen("n", Annotated[int, AfterValidator(refuse)]) + sgl.gen("a")
+        if reads:
+            s["n"]
+
+    scripted()
+    for reads in (False, True):
+        events = list(program.stream(reads, errors="return"))
+        assert not any(isinstance(event, sgl.Filled) and event.name == "n" for event in events)
+        assert isinstance(events[-2], sgl.Failed)
+        assert "its type refuses" in str(events[-2].error)
+        with pytest.raises(sgl.ProgramError, match="its type refuses"):
+            list(program.stream(reads))

@@ -89,3 +89,15 @@ def test_turns_take_texts_and_holes() -> None:
             turn(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="special token"):
         sgl.special("")
+
+
+def test_a_hole_with_lists_is_made_once_as_long_as_they_say_the_same() -> None:
+    choices = ["red", "blue"]
+    one = sgl.select("color", choices)
+    assert sgl.select("color", ["red", "blue"]) is one
+    choices.append("green")
+    assert sgl.select("color", choices).choices == ("red", "blue", "green")
+    assert one.choices == ("red", "blue")
+    assert sgl.gen("x", stop=["."]) is sgl.gen("x", stop=["."])
+    assert sgl.gen("x", stop=["."]) is not sgl.gen("x", until=["."])
+    assert sgl.gen("x", stop_ids=[1]) == sgl.gen("x", stop_ids=(1,))

@@ -234,6 +234,7 @@ def test_a_state_is_dead_after_its_run(scripted: MakeScripted) -> None:
         (lambda *args: None, "needs a first parameter"),
         (lambda s, model: None, "'model'"),
         (lambda s, *, options: None, "'options'"),
+        (lambda s, errors=None: None, "'errors'"),
         (3, "above a def"),
     ],
 )

@@ -184,7 +184,7 @@ def test_a_stream_that_switches_says_so(scripted: MakeScripted) -> None:
 
     scripted({"long": "a" * 40, "count": "1"}, capacity=30)
     with Scripted({"long": "b" * 40, "count": "2"}, name="big") as big:
-        sgl.current_model().fallback = big
+        sgl.current_model()._fallback = big
         for events in (list(grows.stream()), asyncio.run(read())):
             (at,) = [i for i, event in enumerate(events) if isinstance(event, sgl.Switched)]
             assert events[at].model == "big"

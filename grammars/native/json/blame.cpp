@@ -1,4 +1,6 @@
-// Where a schema that no value satisfies goes wrong.
+// Where a schema that no value satisfies goes wrong, or one that is too much for us.
+#include <set>
+
 #include "goals_inside.h"
 
 namespace sglite::json {
@@ -56,6 +58,45 @@ int32_t Goals::Inside::blame() {
     } catch (const Refused&) {  // what was found so far is true
     }
     return place.pointer;
+}
+
+int32_t Goals::Inside::only_pattern(GoalId id, Type type) {
+    std::vector<std::pair<Lit, Type>> open;
+    for (const Lit lit : lits[id]) open.emplace_back(lit, type);
+    std::set<std::pair<Lit, Type>> seen;
+    std::set<int32_t> patterns;
+    const auto add = [&](int32_t number) {
+        const TextSet& set = formulas.text_set(number);
+        if (set.kind == TextSet::Kind::kSatisfying) open.emplace_back(set.lit, Type::kString);
+        const bool counts =
+            set.kind == TextSet::Kind::kPattern || set.kind == TextSet::Kind::kFormat;
+        if (counts) patterns.insert(set.pointer);
+    };
+    while (!open.empty()) {
+        const auto [lit, of] = open.back();
+        open.pop_back();
+        if (truths.of(lit, of) != Truth::kOpen || !seen.emplace(lit & ~1, of).second) continue;
+        const Node node = formulas.node(lit);
+        switch (node.op) {
+            case Op::kSchema:
+                open.emplace_back(reader.body(lit & ~1), of);
+                break;
+            case Op::kAll:
+            case Op::kOne:
+                for (const Lit part : formulas.parts(node)) open.emplace_back(part, of);
+                break;
+            case Op::kText:
+                add(node.a);
+                break;
+            case Op::kMembers:
+                for (const int32_t set : formulas.key_set(node.a).with) add(set);
+                for (const int32_t set : formulas.key_set(node.a).without) add(set);
+                break;
+            default:
+                break;
+        }
+    }
+    return patterns.size() == 1 ? *patterns.begin() : 0;
 }
 
 }  // namespace sglite::json

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "../text/formats.h"
+#include "../text/utf8.h"
 #include "goals_inside.h"
 #include "shown.h"
 
@@ -126,6 +127,12 @@ class Line {
         }
         if (has(Keyword::kFormat) && is_known_format()) {
             demands.push_back("format " + show(Keyword::kFormat));
+        }
+        if (has(Keyword::kQuote)) {
+            const Quote quote = keywords_.quote();
+            const std::string words = quote.whole_words ? " of whole words" : "";
+            demands.push_back("a quote" + words + " from a document of " +
+                              std::to_string(text::decoded(quote.document).size()) + " characters");
         }
         list("string", demands, "an automaton over characters");
     }

@@ -277,6 +277,10 @@ int32_t Formulas::text_set(TextSet set) {
         case TextSet::Kind::kFormat:
             key += set.text;
             break;
+        case TextSet::Kind::kQuote:
+            key += set.whole_words ? 'w' : 'c';
+            key += set.text;
+            break;
         case TextSet::Kind::kLength:
             key += std::to_string(set.low) + "," + std::to_string(set.high);
             break;

@@ -70,9 +70,10 @@ struct Node {
 
 // A set of texts, by how the document describes it.
 struct TextSet {
-    enum class Kind : uint8_t { kPattern, kFormat, kLength, kWords, kSatisfying };
+    enum class Kind : uint8_t { kPattern, kFormat, kLength, kQuote, kWords, kSatisfying };
     Kind kind;
-    std::string_view text{};     // pattern, name of the format
+    std::string_view text{};     // pattern, name of the format, document
+    bool whole_words = false;    // of a quote
     int64_t low = 0, high = -1;  // length
     std::vector<std::string_view> words{};
     Lit lit = kTrue;  // strings that satisfy this

@@ -113,8 +113,10 @@ void Goals::Inside::discover(GoalId id) {
     goal.truth = can(Type::kTrue);
     goal.falsity = can(Type::kFalse);
     if (can(Type::kString)) {
-        goal.strings = scalars.strings(wanted);
-        if (languages.empty(goal.strings)) goal.strings = text::kNoText;
+        patterned(id, Type::kString, [&] {
+            goal.strings = scalars.strings(wanted);
+            if (languages.empty(goal.strings)) goal.strings = text::kNoText;
+        });
     }
     if (can(Type::kInteger) || can(Type::kFraction)) {
         Scalars::Found numbers = scalars.numbers(wanted);
@@ -123,7 +125,9 @@ void Goals::Inside::discover(GoalId id) {
     }
     if (can(Type::kObject)) {
         for (const Atoms& atoms : expander.run(wanted, Type::kObject)) {
-            if (auto shape = shapes.object(atoms)) {
+            std::optional<ObjectShape> shape;
+            patterned(id, Type::kObject, [&] { shape = shapes.object(atoms); });
+            if (shape) {
                 shape->id = objects_++;
                 found[id].objects.push_back(std::move(*shape));
             }
@@ -179,7 +183,7 @@ GoalId Goals::add(Goal goal) { return inside_->add(std::move(goal)); }
 int32_t Goals::scalar_cost(const Goal& goal) const { return inside_->scalar_cost(goal); }
 
 text::LangId Goals::texts_of(const text::Decimal& number) {
-    return inside_->scalars.values({number});
+    return inside_->scalars.values({number}, true);
 }
 
 size_t Goals::memory() const { return inside_->memory(); }

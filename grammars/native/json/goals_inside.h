@@ -88,6 +88,19 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
             document.refuse(refused.what(), formulas.node(lits[id].back()).pointer);
         }
     }
+    // Refusals of languages get the place of the only pattern that has a part in them.
+    template <typename Do>
+    void patterned(GoalId id, Type type, const Do& work_on) {
+        try {
+            work_on();
+        } catch (const Refused& refused) {
+            const int32_t pattern = refused.pointer.empty() ? only_pattern(id, type) : 0;
+            if (pattern == 0) throw;
+            document.refuse(refused.what(), pattern);
+        }
+    }
+    // The pointer of the pattern or format of strings or of keys, 0 if there is not exactly one.
+    int32_t only_pattern(GoalId id, Type type);
     void discover(GoalId id);
     void solve();
     void evaluate(GoalId id);
@@ -99,6 +112,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     void finish(GoalId id);
     void use(GoalId id);
     void check_items();
+    void settle_keys(const ObjectShape& shape);
     void prepare(const ObjectShape& shape);
     void prepare(const ArrayShape& shape);
 

@@ -24,6 +24,7 @@ constexpr std::array<Entry, static_cast<size_t>(Keyword::kCount)> kEntries = {{
     {"maxLength"},
     {"pattern"},
     {"format"},
+    {"x-sglite-quote"},
     {"properties"},
     {"required"},
     {"patternProperties"},
@@ -157,6 +158,24 @@ const std::string* Keywords::text(Keyword keyword) const {
     if (value == nullptr) return nullptr;
     if (value->kind != Value::Kind::kString) refuse(keyword, "must be a string");
     return &value->text;
+}
+
+Quote Keywords::quote() const {
+    const Value* document = nullptr;
+    Quote quote{};
+    for (const auto& [key, value] : members(Keyword::kQuote)) {
+        const bool is_flag = value.kind == Value::Kind::kTrue || value.kind == Value::Kind::kFalse;
+        if (key == "document" && value.kind == Value::Kind::kString) {
+            document = &value;
+        } else if (key == "whole_words" && is_flag) {
+            quote.whole_words = value.kind == Value::Kind::kTrue;
+        } else {
+            refuse(Keyword::kQuote, "takes 'document', a string, and 'whole_words', true or false");
+        }
+    }
+    if (document == nullptr) refuse(Keyword::kQuote, "needs 'document', the text to quote from");
+    quote.document = document->text;
+    return quote;
 }
 
 const std::vector<std::pair<std::string, Value>>& Keywords::members(Keyword keyword) const {

@@ -24,6 +24,7 @@ enum class Keyword : uint8_t {
     kMaxLength,
     kPattern,
     kFormat,
+    kQuote,
     kProperties,
     kRequired,
     kPatternProperties,
@@ -60,6 +61,12 @@ enum class Keyword : uint8_t {
 
 std::string_view spelling(Keyword keyword);
 
+// What `x-sglite-quote`, a keyword of our own, says: {"document": TEXT, "whole_words": BOOL}.
+struct Quote {
+    std::string_view document;
+    bool whole_words = false;
+};
+
 // The values of the keywords of one schema, and readers that check them. All throw Refused.
 class Keywords {
   public:
@@ -80,6 +87,7 @@ class Keywords {
     bool flag(Keyword keyword) const;
     const text::Decimal* number(Keyword keyword) const;
     const std::string* text(Keyword keyword) const;
+    Quote quote() const;
     // The members of an object, none without the keyword.
     const std::vector<std::pair<std::string, Value>>& members(Keyword keyword) const;
     // A list of strings, none without the keyword.

@@ -148,13 +148,17 @@ class JsonMachine final : public Machine {
     void price_inside(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     void price_unfinished(const Position& at, int32_t budget, const StringSlice& slice, Mask& mask);
     bool fill_string(const Position& at, Mask& mask, int32_t budget);
+    bool fill_quote(const Position& at, Mask& mask, int32_t budget);
     void add_closings(const Position& at, const StringSlice& slice, Mask& mask, int32_t budget);
     std::vector<int32_t> tails_behind(const Position& at, BaseId base, std::string_view content,
                                       const StringSlice& slice, bool priced);
+    bool contents_apart(const Position& at, std::vector<int32_t>& found);
+    void fill_key(const Position& at, int32_t same, Mask& mask);
     bool is_text_free(int32_t frame);
     bool is_free(BaseId base);
     int32_t tails_behind_value(const Position& at, BaseId base);
-    int32_t tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice);
+    int32_t tails_behind_extra(const Position& at, const std::vector<int32_t>& apart,
+                               const StringSlice& slice);
 
     const std::shared_ptr<const Vocabulary> vocabulary_;
     const Style style_;
@@ -170,6 +174,8 @@ class JsonMachine final : public Machine {
     Distinct distinct_;
     Chains keys_, raw_;
     Lists tails_, same_masks_;
+    // Masks within keys by what may follow those that are none of the names.
+    std::unordered_map<int32_t, std::vector<uint32_t>> extra_masks_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> known_tails_;
     std::deque<Frame> frames_;
     std::unordered_map<std::vector<int32_t>, int32_t, NumbersHash> frame_ids_;

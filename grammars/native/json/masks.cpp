@@ -9,6 +9,8 @@
 namespace sglite::json {
 namespace {
 
+constexpr size_t kMostApart = 64;  // names that are looked up one by one
+
 constexpr int32_t kMostLooks = 4000;  // at single tokens; more are walked
 
 void set_bit(std::vector<uint32_t>& bits, int32_t id) { bits[id >> 5] |= 1u << (id & 31); }
@@ -30,8 +32,11 @@ Position JsonMachine::alike(const Position& at) {
 
 void JsonMachine::find_mask(const Position& at, Mask& mask) {
     mask.highest = kUnreachable;
-    if (fill_string(at, mask, kUnreachable)) return;
     const int32_t place = place_of(at);
+    if (const int32_t same = place == kKey ? same_mask(at) : -1; same >= 0) {
+        return fill_key(at, same, mask);
+    }
+    if (fill_string(at, mask, kUnreachable)) return;
     if (place == kString || place == kKey) {
         if (!fill_steady(at, mask)) walk_text(at, mask, kUnreachable);
         return;
@@ -121,7 +126,8 @@ void JsonMachine::walk_text(const Position& at, Mask& mask, int32_t budget) {
         });
 }
 
-// Inside of free text all that tells masks apart is which tails may follow the closing quote.
+// Inside of free text all that tells masks apart is which tails may follow the closing quote, and
+// in keys where that is another one: behind names, and keys that are used.
 int32_t JsonMachine::same_mask(const Position& at) {
     const int32_t place = place_of(at);
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return -1;
@@ -134,18 +140,49 @@ int32_t JsonMachine::same_mask(const Position& at) {
     const ObjectState& object = objects_[at.at[kObject]];
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     if (!object.uniform || !slice.keys_apart) return -1;
-    // Every content but the empty one must lead away from all names.
-    BaseId away = base;
-    const auto nodes = slice.contents.nodes();
-    for (size_t node = 1; node < nodes.size(); node = nodes[node].skip) {
-        away = lexer_.next_content(base, nodes[node].byte);
-        if (away == kDeadLex || !is_free(away)) return -1;
+    std::vector<int32_t> list{kUnset};
+    if (!contents_apart(at, list)) return -1;
+    list[0] = tails_behind_extra(at, list, slice);
+    return list[0] == kUnset ? -1 : same_masks_.add(list);
+}
+
+// Contents that are no extra key if the key is closed behind them: appends the number of each, and
+// of the tails that may follow it, or kUnset. False where every content must be looked at.
+bool JsonMachine::contents_apart(const Position& at, std::vector<int32_t>& found) {
+    const BaseId base = lexer_.base(at.at[kState]);
+    const Lexer::Key key = lexer_.key(base);
+    const std::vector<std::string>& names = lexer_.plan_of(base).names;
+    std::vector<std::string> rests;
+    if (!languages_->leaves_out(key.extra, kMostApart, rests)) return false;
+    if (rests.size() + static_cast<size_t>(key.high - key.low) > kMostApart) return false;
+    for (int32_t i = key.low; i < key.high; ++i) rests.push_back(names[i].substr(key.depth));
+    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+    std::vector<std::pair<int32_t, std::string_view>> apart;
+    for (const std::string& rest : rests) {
+        const int64_t node = slice.contents.find(rest);
+        if (node < 0) continue;
+        for (const int32_t number : slice.contents.at(static_cast<uint32_t>(node))) {
+            apart.emplace_back(number, rest);
+        }
     }
-    if (!is_free(away)) return -1;
-    const int32_t others = tails_behind_extra(at, away, slice);
-    if (is_free(base)) return same_masks_.add({others, -1});
-    if (lexer_.accepted(base).empty()) return same_masks_.add({others, kUnset});
-    return same_masks_.add({others, tails_.add(tails_behind(at, base, "", slice, false))});
+    std::ranges::sort(apart);
+    apart.erase(std::ranges::unique(apart).begin(), apart.end());
+    for (const auto& [number, rest] : apart) {
+        BaseId to = base;
+        for (const char c : rest) {
+            if (to != kDeadLex) to = lexer_.next_content(to, static_cast<uint8_t>(c));
+        }
+        found.push_back(number);
+        if (to == kDeadLex || lexer_.accepted(to).empty()) {
+            found.push_back(kUnset);
+            continue;
+        }
+        const int32_t text = keys_.add(key_text(at), rest);
+        const auto [place, fresh] = known_tails_.try_emplace({at.at[kFrame], at.at[kObject], text});
+        if (fresh) place->second = tails_.add(tails_behind(at, to, rest, slice, false));
+        found.push_back(place->second);
+    }
+    return true;
 }
 
 // Whether any text may follow, and be closed anywhere; of keys: as one that is none of the names.
@@ -170,22 +207,74 @@ int32_t JsonMachine::tails_behind_value(const Position& at, BaseId base) {
     return place->second;
 }
 
-// The same behind any key that is not used yet and none of the names: of an object whose extra
-// keys all ask the same of their values.
-int32_t JsonMachine::tails_behind_extra(const Position& at, BaseId away, const StringSlice& slice) {
-    const auto [place, fresh] = known_tails_.try_emplace({at.at[kFrame], at.at[kObject]});
-    if (fresh) {
-        std::string added;
-        if (!is_free(lexer_.base(at.at[kState]))) {
-            const auto nodes = slice.contents.nodes();
-            size_t node = 0;
-            do {
-                added.push_back(static_cast<char>(nodes[++node].byte));
-            } while (nodes[node].strings == 0);
+// What may follow behind any key that is not used yet and none of the names, of an object whose
+// extra keys all ask the same of their values. kUnset where no content is such a key.
+int32_t JsonMachine::tails_behind_extra(const Position& at, const std::vector<int32_t>& apart,
+                                        const StringSlice& slice) {
+    const auto [place, fresh] = known_tails_.try_emplace({at.at[kFrame], at.at[kObject]}, kUnset);
+    if (!fresh) return place->second;
+    const auto is_apart = [&](int32_t number) {
+        for (size_t i = 1; i < apart.size(); i += 2) {
+            if (apart[i] == number) return true;
         }
-        place->second = tails_.add(tails_behind(at, away, added, slice, false));
-    }
+        return false;
+    };
+    struct Step {
+        BaseId base;
+        size_t depth;
+    };
+    std::string content(slice.contents.longest(), '\0');
+    const auto look = [&](uint32_t node, const Step& step) {
+        const auto numbers = slice.contents.at(node);
+        if (numbers.empty() || is_apart(numbers[0])) return true;
+        const auto text = std::string_view(content).substr(0, step.depth);
+        place->second = tails_.add(tails_behind(at, step.base, text, slice, false));
+        return false;
+    };
+    const Step begin{lexer_.base(at.at[kState]), 0};
+    if (!look(0, begin)) return place->second;
+    walk(
+        slice.contents, 0, begin,
+        [&](Step& step, uint8_t byte) {
+            content[step.depth++] = static_cast<char>(byte);
+            step.base = lexer_.next_content(step.base, byte);
+            return step.base != kDeadLex;
+        },
+        look);
     return place->second;
+}
+
+// A mask from the list of `same_mask`: that of extra keys, but for the contents apart.
+void JsonMachine::fill_key(const Position& at, int32_t same, Mask& mask) {
+    const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
+    const std::vector<int32_t>& list = same_masks_[same];
+    const auto may_follow = [&](int32_t tails, int32_t tail) {
+        return tails != kUnset && tails_[tails][tail] < kUnreachable;
+    };
+    const auto [place, fresh] = extra_masks_.try_emplace(list[0]);
+    std::vector<uint32_t>& extra = place->second;
+    if (fresh) {
+        extra = slice.inside;
+        for (const int32_t id : slice.escaped) {
+            Position to = at;
+            const bool possible = std::ranges::all_of(
+                vocabulary_->bytes(id), [&](char c) { return step(to, static_cast<uint8_t>(c)); });
+            if (possible) set_bit(extra, id);
+        }
+        for (size_t tail = 0; tail + 1 < slice.first_id.size(); ++tail) {
+            if (!may_follow(list[0], static_cast<int32_t>(tail))) continue;
+            for (const int32_t id : slice.closed_by(static_cast<int32_t>(tail))) {
+                set_bit(extra, id);
+            }
+        }
+        memory_ += 4 * extra.size() + 64;
+    }
+    std::ranges::copy(extra, mask.bits.begin());
+    for (size_t i = 1; i < list.size(); i += 2) {
+        for (const auto& [tail, id] : slice.closings(list[i])) {
+            may_follow(list[i + 1], tail) ? set_bit(mask.bits, id) : clear_bit(mask.bits, id);
+        }
+    }
 }
 
 // False where nothing is known beforehand. Tokens that close the string are priced if there is a
@@ -193,6 +282,7 @@ int32_t JsonMachine::tails_behind_extra(const Position& at, BaseId away, const S
 bool JsonMachine::fill_string(const Position& at, Mask& mask, int32_t budget) {
     const int32_t place = place_of(at);
     if ((place != kString && place != kKey) || !lexer_.at_border(at.at[kState])) return false;
+    if (fill_quote(at, mask, budget)) return true;
     const StringSlice& slice = vocabulary_->string_slice(style_.any_spelling);
     const text::Reach reach = lexer_.reach(lexer_.base(at.at[kState]));
     if (reach.free < slice.most && !reach.hard) return false;

@@ -21,10 +21,13 @@ void Goals::Inside::prepare() {
     for (prepared_ = 0; prepared_ < found.size(); ++prepared_) {
         if (alive(static_cast<GoalId>(prepared_)) == kNever) continue;
         placed(prepared_, [&](GoalId id) {
-            for (size_t i = 0; i < found[id].objects.size(); ++i) prepare(found[id].objects[i]);
+            for (size_t i = 0; i < found[id].objects.size(); ++i) {
+                patterned(id, Type::kObject, [&] { settle_keys(found[id].objects[i]); });
+                prepare(found[id].objects[i]);
+            }
             for (size_t i = 0; i < found[id].arrays.size(); ++i) prepare(found[id].arrays[i]);
             settle();  // what is asked for together is new
-            languages.settle(found[id].strings);
+            patterned(id, Type::kString, [&] { languages.settle(found[id].strings); });
             languages.settle(found[id].numbers);
         });
     }
@@ -61,14 +64,18 @@ void Goals::Inside::check_items() {
     }
 }
 
-// A member may meet any of the demands that fit its key.
-void Goals::Inside::prepare(const ObjectShape& shape) {
-    for (const auto& extra : shape.extras) languages.settle(extra.keys);
-    if (shape.some.empty()) return;
+void Goals::Inside::settle_keys(const ObjectShape& shape) {
     std::vector<text::LangId> keys;
     for (const auto& extra : shape.extras) keys.push_back(extra.keys);
+    for (const text::LangId extra : keys) languages.settle(extra);
+    if (shape.some.empty()) return;
     for (const auto& some : shape.some) keys.push_back(some.keys);
     languages.settle(keys);
+}
+
+// A member may meet any of the demands that fit its key.
+void Goals::Inside::prepare(const ObjectShape& shape) {
+    if (shape.some.empty()) return;
     size_t ways = 0;
     const auto meet = [&](GoalId value, const auto& fits) {
         std::vector<GoalId> all{value};

@@ -106,6 +106,12 @@ void Reader::read_strings(const Keywords& keywords, std::vector<Lit>& parts) {
     if (const std::string* format = keywords.text(Keyword::kFormat)) {
         add({TextSet::Kind::kFormat, *format}, Keyword::kFormat);
     }
+    if (keywords.has(Keyword::kQuote)) {
+        const Quote quote = keywords.quote();
+        TextSet set{TextSet::Kind::kQuote, quote.document};
+        set.whole_words = quote.whole_words;
+        add(std::move(set), Keyword::kQuote);
+    }
 }
 
 void Reader::read_counts(const Keywords& keywords, Keyword low, Keyword high, Op op,

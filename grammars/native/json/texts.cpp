@@ -32,6 +32,8 @@ LangId Texts::find(const TextSet& set) {
             return text::format(languages_, set.text).value_or(text::kAnyText);
         case TextSet::Kind::kLength:
             return languages_.length(set.low, set.high);
+        case TextSet::Kind::kQuote:
+            return languages_.quote(set.text, set.whole_words);
         case TextSet::Kind::kSatisfying:
             return satisfying(set.lit);
         case TextSet::Kind::kWords:

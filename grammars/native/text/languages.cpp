@@ -73,6 +73,15 @@ LangId Languages::pattern(std::string_view pattern, Dialect dialect, bool search
 
 LangId Languages::automaton(Dfa dfa) { return inside_->name(inside_->pool.table(std::move(dfa))); }
 
+LangId Languages::quote(std::string_view document, bool whole_words) {
+    const TextState start = inside_->pool.quote(document, whole_words);
+    if (start == kDeadText) {
+        throw Refused(whole_words ? "the document has no word that could be quoted"
+                                  : "the document has no character that could be quoted");
+    }
+    return inside_->name(start);
+}
+
 LangId Languages::both(std::vector<LangId> parts) {
     // A list with anything else is the list of those words that are in it.
     for (const LangId part : parts) {
@@ -146,7 +155,16 @@ int32_t Languages::deepest(TextState state) { return inside_->pool.depth(state).
 
 Reach Languages::reach(TextState state) { return inside_->pool.reach(state); }
 
+bool Languages::leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const {
+    return inside_->pool.leaves_out(state, most, texts);
+}
+
 TextState Languages::clipped(TextState state) { return inside_->pool.clipped(state); }
+
+std::optional<Quoted> Languages::quoted(TextState state) const {
+    if (state < 0 || inside_->pool.kind(state) != Kind::kQuote) return std::nullopt;
+    return inside_->pool.quoted(state);
+}
 
 const uint8_t* Languages::classes(TextState state) const {
     return inside_->pool.classes(state).of.data();

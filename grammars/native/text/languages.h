@@ -9,12 +9,14 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "../refused.h"
+#include "passages.h"
 #include "regex.h"
 
 namespace sglite::text {
@@ -44,6 +46,13 @@ struct Reach {
     bool hard = false;
 };
 
+// Where a quote stands in its document.
+struct Quoted {
+    const Passages* passages;
+    Passages::At at;
+    Passages::Count count;
+};
+
 class Languages {
   public:
     struct Options {
@@ -65,6 +74,8 @@ class Languages {
     LangId regex(const Regex& tree, bool search);  // full match, or a match somewhere
     LangId pattern(std::string_view pattern, Dialect dialect, bool search);
     LangId automaton(Dfa dfa);
+    // Passages of a document that are not empty.
+    LangId quote(std::string_view document, bool whole_words);
     LangId both(std::vector<LangId> parts);    // of nothing: every text
     LangId either(std::vector<LangId> parts);  // of nothing: no text
     LangId complement(LangId language);
@@ -94,8 +105,12 @@ class Languages {
     int32_t deepest(TextState state);
     // Only at the start of a character.
     Reach reach(TextState state);
+    // Whether every text may follow but at most `most` ones, which are added to `texts` then.
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
     // A state with the same next steps for texts of up to longest_token bytes.
     TextState clipped(TextState state);
+    // What a state is that belongs to a quote alone, bounded in length or not.
+    std::optional<Quoted> quoted(TextState state) const;
     // Per byte a class; those of one class lead to the same state.
     const uint8_t* classes(TextState state) const;
     // Whether a character of [low, high] can follow.

@@ -66,6 +66,10 @@ TextState Pool::bounded(TextState state, int32_t need, int32_t room) {
         return length(std::max(need, part(state, 0)), std::min(room, part(state, 1)),
                       part(state, 2));
     }
+    if (kind(state) == Kind::kQuote) {
+        const auto [passages, at, count] = quoted(state);
+        return quote(part(state, 0), at, {std::max(need, count.need), std::min(room, count.room)});
+    }
     if (kind(state) == Kind::kBounded) {
         return bounded(part(state, 0), std::max(need, part(state, 1)),
                        std::min(room, part(state, 2)));

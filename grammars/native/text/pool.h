@@ -11,6 +11,8 @@
 //   kEither   states...             at least two; all live unless conditional
 //   kNot      state, node           texts that the state does not hold
 //   kBounded  state, need, room     texts of the state of need..room more characters
+//   kQuote    passages, at, need, room   the places of a document that have been read up to; `at`
+//                                        is three numbers
 //
 // `node` is one of Spelled: how far a character has come. Whether a state is live is known from
 // its making for most kinds; it is searched for kBoth, kNot and conditional patterns, and found
@@ -26,10 +28,21 @@
 #include "languages.h"
 #include "lengths.h"
 #include "nfa.h"
+#include "passages.h"
 
 namespace sglite::text {
 
-enum class Kind : uint8_t { kLength, kWords, kTree, kTable, kBoth, kEither, kNot, kBounded };
+enum class Kind : uint8_t {
+    kLength,
+    kWords,
+    kTree,
+    kTable,
+    kBoth,
+    kEither,
+    kNot,
+    kBounded,
+    kQuote
+};
 
 // How rests are measured: by the weights of their bytes, or by their characters.
 enum Measure : int { kWeight = 0, kCharacters = 1 };
@@ -43,9 +56,11 @@ struct State {
     int8_t onward = 0;  // whether anything can follow; -1: no, 0: not known
     // A conditional pattern has a part in it: states are made of others that may be dead.
     bool conditional = false;
+    bool explored = false;  // it was conditional until all that follows was found
     int32_t classes;
     uint32_t first, size;      // its parts
     int32_t least[2]{-1, -1};  // per measure the least rest; -1: not known
+    int32_t bound[2]{-1, -1};  // per measure a lower bound of it; -1: not asked for yet
     const uint8_t* of = nullptr;
     int32_t* row = nullptr;  // edges per class; made when first asked for
 };
@@ -76,8 +91,9 @@ class Pool {
     TextState words(std::vector<std::string> texts);
     TextState length(int32_t need, int32_t room, int32_t node = kAnyCharacter);
     TextState table(Dfa dfa);
-    TextState tree(const Regex& tree, bool search);  // (patterns.cpp)
-    TextState both(std::vector<TextState> states);   // (logic.cpp)
+    TextState tree(const Regex& tree, bool search);                // (patterns.cpp)
+    TextState quote(std::string_view document, bool whole_words);  // (quotes.cpp)
+    TextState both(std::vector<TextState> states);                 // (logic.cpp)
     TextState either(std::vector<TextState> states);
     TextState complement(TextState state, int32_t node = kAnyCharacter);
     TextState bounded(TextState state, int32_t need, int32_t room);
@@ -95,6 +111,7 @@ class Pool {
     };
     Depth depth(TextState state);
     TextState clipped(TextState state);
+    bool leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const;
 
     // -- questions about all texts (survey.cpp)
     int64_t count(TextState state, int64_t limit);
@@ -102,6 +119,8 @@ class Pool {
     std::bitset<256> bytes(TextState state);
     bool allows(TextState state, int32_t node);
     Spelled& spelled() { return spelled_; }
+    // Of a state of kQuote.
+    Quoted quoted(TextState state) const;
     // All words of the list of a state of kWords.
     const std::vector<std::string>& list(TextState state) const {
         return words_[part(state, 0)].texts;
@@ -152,12 +171,19 @@ class Pool {
     int32_t closed_from(TextState state);
     TextState whole(const std::vector<const Regex*>& parts, bool from_start, bool to_end);
 
+    // Quotes (quotes.cpp)
+    TextState quote(int32_t number, Passages::At at, Passages::Count count);
+    TextState step_quote(TextState state, uint8_t byte);
+
     // Logic (logic.cpp)
     TextState step_logic(TextState state, uint8_t byte);
+
+    bool goes_round(TextState state);  // (survey.cpp)
 
     // Searches (search.cpp)
     int32_t known_least(TextState state, Measure measure);
     int32_t lower_bound(TextState state, Measure measure);
+    int32_t find_lower_bound(TextState state, Measure measure);
     void search(TextState state, Measure measure);
     // Whether lengths decide if it is live; the inside of conditional states may not be settled.
     bool by_lengths(TextState state) const {
@@ -190,6 +216,7 @@ class Pool {
     int32_t* row_at_ = nullptr;
     std::vector<Words> words_;
     std::vector<Table> dfas_;
+    std::vector<std::pair<std::unique_ptr<Passages>, int32_t>> quotes_;  // with their classes
     std::vector<std::unique_ptr<Nfa>> nfas_;
     std::unordered_map<std::string, int32_t> known_tables_, known_nfas_, known_words_;
     size_t source_memory_ = 0;

@@ -104,6 +104,12 @@ Pool::Depth Pool::depth(TextState state) {
         case Kind::kTable:
             depth.deepest = dfas_[all[0]].deepest;
             break;
+        case Kind::kQuote: {
+            // One more, since a character may be under way.
+            const auto [passages, at, count] = quoted(state);
+            depth.deepest = add_cost(std::min(count.need, kUnreachable), passages->farthest() + 1);
+            break;
+        }
         case Kind::kTree: {
             const Nfa& nfa = *nfas_[all[0]];
             if (nfa.conditional) break;
@@ -123,6 +129,17 @@ Pool::Depth Pool::depth(TextState state) {
             break;
     }
     return depth;
+}
+
+// Words behind a state of kNot, at the border of a character.
+bool Pool::leaves_out(TextState state, size_t most, std::vector<std::string>& texts) const {
+    if (state == kAll) return true;
+    if (state < 0 || !is_cofinite(state) || part(state, 1) != kAnyCharacter) return false;
+    const auto words = parts(part(state, 0));
+    const int32_t low = words[1], high = words[2], at = words[3];
+    if (static_cast<size_t>(high - low) > most) return false;
+    for (int32_t i = low; i < high; ++i) texts.push_back(words_[words[0]].texts[i].substr(at));
+    return true;
 }
 
 TextState Pool::clipped(TextState state) {

@@ -46,6 +46,11 @@ int32_t Pool::known_least(TextState state, Measure measure) {
         case Kind::kTable:
             least = dfas_[part(state, 0)].least[measure][part(state, 1)];
             break;
+        case Kind::kQuote: {
+            const auto [passages, at, count] = quoted(state);
+            least = passages->least(at, count, measure == kCharacters);
+            break;
+        }
         case Kind::kEither: {
             if (states_[state].conditional) return -1;
             least = kUnreachable;
@@ -71,8 +76,15 @@ int32_t Pool::known_least(TextState state, Measure measure) {
     return states_[state].least[measure] = saturate(least);
 }
 
+// States share parts, so what was found is kept.
 int32_t Pool::lower_bound(TextState state, Measure measure) {
     if (states_[state].least[measure] >= 0) return states_[state].least[measure];
+    if (states_[state].bound[measure] >= 0) return states_[state].bound[measure];
+    const int32_t found = find_lower_bound(state, measure);
+    return states_[state].bound[measure] = found;
+}
+
+int32_t Pool::find_lower_bound(TextState state, Measure measure) {
     int64_t bound = 0;
     switch (kind(state)) {
         case Kind::kEither:

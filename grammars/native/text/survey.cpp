@@ -7,6 +7,44 @@
 #include "pool.h"
 
 namespace sglite::text {
+namespace {
+
+// So many states are looked at for a circle.
+constexpr size_t kFewStates = 512;
+// What counting the ways on from one state costs, in units of `spend`.
+constexpr int64_t kCounted = 8;
+
+}  // namespace
+
+// Whether some of the states that follow soon follow from themselves: there are endlessly many
+// texts then. A state that is not behind any other is taken away until none is left.
+bool Pool::goes_round(TextState start) {
+    std::vector<TextState> states{start};
+    std::unordered_map<TextState, int32_t> before{{start, 0}};
+    for (size_t i = 0; i < states.size() && i < kFewStates; ++i) {
+        for (int c = 1; c < classes(states[i]).count; ++c) {
+            const TextState to = edge(states[i], c);
+            if (to < 0) continue;
+            if (before.try_emplace(to, 0).second) states.push_back(to);
+            ++before[to];
+        }
+    }
+    states.resize(std::min(states.size(), kFewStates));
+    const std::unordered_set<TextState> near(states.begin(), states.end());
+    size_t taken = 0;
+    std::vector<TextState> open;
+    if (before[start] == 0) open.push_back(start);
+    while (!open.empty()) {
+        const TextState state = open.back();
+        open.pop_back();
+        ++taken;
+        for (int c = 1; c < classes(state).count; ++c) {
+            const TextState to = edge(state, c);
+            if (to >= 0 && --before[to] == 0 && near.contains(to)) open.push_back(to);
+        }
+    }
+    return taken < near.size();
+}
 
 int64_t Pool::count(TextState start, int64_t limit) {
     if (!live(start) || limit <= 0) return 0;
@@ -17,11 +55,13 @@ int64_t Pool::count(TextState start, int64_t limit) {
     std::unordered_map<TextState, int64_t> level{{start, 1}}, following;
     std::unordered_set<TextState> seen{start};
     int64_t total = 0;
+    bool few = true;
     for (int64_t length = 0; !level.empty(); ++length) {
         int64_t open = 0;
         following.clear();
         for (const auto& [state, ways] : level) {
             if (accepts(state)) total = std::min(limit, total + ways);
+            spend(kCounted);
             const ByteClasses& table = classes(state);
             std::array<int32_t, 256> bytes{};
             for (const uint8_t c : table.of) ++bytes[c];
@@ -37,6 +77,10 @@ int64_t Pool::count(TextState start, int64_t limit) {
         }
         // A text longer than there are states goes round in circles, without end.
         if (total + open >= limit || length > static_cast<int64_t>(seen.size())) return limit;
+        if (few && seen.size() > kFewStates) {
+            few = false;
+            if (goes_round(start)) return limit;
+        }
         if (seen.size() > 40 * static_cast<size_t>(options_.most_states)) {
             throw Refused("to count the texts of a pattern takes too long");
         }
@@ -89,6 +133,7 @@ std::bitset<256> Pool::bytes(TextState start) {
     if (!live(start)) return found;
     for (int byte = 0; byte < 256; ++byte) all[byte] = classes(start).of[byte] != 0;
     if (kind(start) == Kind::kBounded) all = bytes(part(start, 0));
+    if (kind(start) == Kind::kQuote) return quoted(start).passages->bytes();
     std::vector<TextState> open{start};
     std::unordered_set<TextState> seen{start};
     for (size_t i = 0; i < open.size() && found != all; ++i) {
