@@ -111,8 +111,9 @@ def _q3_k(blocks: Bytes) -> Float32:
     pairs = np.array([0, 2, 4, 6], dtype=np.uint8)[:, None]
     high = ((blocks[:, None, 104:108] >> pairs) & np.uint8(3)).reshape(-1, 16)
     scales = (low | high << 4).astype(np.float32) - np.float32(32)
-    values = q.reshape(-1, 16, 16).astype(np.float32) - np.float32(4)
-    return ((_scale(blocks, 108) * scales)[:, :, None] * values).reshape(-1, 256)
+    values: Float32 = q.reshape(-1, 16, 16).astype(np.float32) - np.float32(4)
+    scaled: Float32 = (_scale(blocks, 108) * scales)[:, :, None] * values
+    return scaled.reshape(-1, 256)
 
 
 def _q4_k(blocks: Bytes) -> Float32:
