@@ -16,7 +16,6 @@ one that arrives, and a crane for a cargo. Larger models do better, and each lin
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,7 +40,8 @@ SAMPLES = {
 }
 
 Place = tuple[int, int]  # characters of the document, from the first to behind the last
-Evidence = dict[str, dict[tuple[str, str], set[Place]]]  # ship -> field and value -> places
+Evidence = dict[str, dict[tuple[str, str], dict[Place, float]]]
+"""ship -> field and value -> where the document has it, and how sure the model was"""
 
 
 class Arrival(BaseModel):
@@ -63,12 +63,6 @@ def arrivals_in(text: str) -> Any:
     return Annotated[list[arrival], Field(min_length=1, max_length=2)]
 
 
-def find(text: str, words: str) -> int:
-    """Where the words of a quote stand."""
-    found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text)
-    return found.start() if found else text.index(words)
-
-
 @sgl.function
 def read_window(s: sgl.State, text: str) -> None:
     s += sgl.system("You list the ships that arrive, each with its port and cargo, as in the log.")
@@ -83,12 +77,12 @@ def merged(windows: Iterable[sgl.Window], rows: Iterable[sgl.Result]) -> Evidenc
     """All that was read, by ship; what two windows have of one place is one."""
     found: Evidence = {}
     for window, row in zip(windows, rows, strict=True):
-        for arrival in [] if row.error else row["arrivals"]:
+        for index, arrival in enumerate([] if row.error else row["arrivals"]):
             said = found.setdefault(arrival.ship, {})
             for name in FIELDS:
-                value = getattr(arrival, name)
-                at = window.start + find(window.text, value)
-                said.setdefault((name, value), set()).add((at, at + len(value)))
+                known = row.meta("arrivals").fields[f"/{index}/{name}"]
+                place = (window.start + known.source.start, window.start + known.source.end)
+                said.setdefault((name, getattr(arrival, name)), {})[place] = known.probability
     return found
 
 
@@ -99,9 +93,9 @@ def main(paths: list[Path]) -> None:
     for ship, said in merged(windows, rows).items():
         print(ship)
         for (name, value), places in said.items():
-            for start, end in sorted(places):
+            for (start, end), sure in sorted(places.items()):
                 around = doc[max(0, start - 24) : end + 24].replace("\n", " ")
-                print(f"  {name:5} {value:14} at {start:5}  ...{around}...")
+                print(f"  {name:5} {value:14} {sure:4.0%} at {start:5}  ...{around}...")
     tries = sum(len(row.meta("arrivals").attempts) for row in rows if "arrivals" in row)
     refused = [row for row in rows if isinstance(row.error, sgl.RetryError)]
     usage = sgl.Usage()

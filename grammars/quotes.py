@@ -54,6 +54,15 @@ class Quote:
         return {**lengths, KEYWORD: {"document": self.document, "whole_words": self.whole_words}}
 
 
+def without_quotes(schema: Any) -> Any:
+    """A schema without what others do not know: its strings may be anything."""
+    if isinstance(schema, list):
+        return [without_quotes(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: without_quotes(part) for key, part in schema.items() if key != KEYWORD}
+
+
 def compile_quote(quote: Quote, vocab: Vocabulary) -> Grammar:
     """The grammar of the passages of a document.
 

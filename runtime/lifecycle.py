@@ -156,6 +156,8 @@ class Lifecycle:
 
     def _append(self, sequence: Sequence, run: SegmentRun, prompt: Prompt) -> None:
         bos = self._tokenizer.bos_id
+        if not sequence.ids and prompt.opening is not None:
+            prompt = prompt.opening
         starts = not sequence.ids and self._tokenizer.add_bos
         if starts and bos is not None and list(prompt.ids[:1]) != [bos]:
             sequence.append_literal(array("i", [bos]), 0)

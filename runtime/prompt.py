@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from sglite.runtime.segment import Piece
@@ -27,6 +27,10 @@ class Tokenizer(Protocol):
     def bos_id(self) -> int | None: ...
     @property
     def add_bos(self) -> bool: ...
+    @property
+    def space_prefix(self) -> bool:
+        """Whether text at the beginning, and behind special tokens, has a space in front."""
+
     @property
     def token_bytes(self) -> Sequence[bytes]: ...
     @property
@@ -50,27 +54,39 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """ids: int32 array. healable: how many of the last ids lie entirely in user text."""
+    """ids: int32 array. healable: how many of the last ids lie entirely in user text. opening: the
+    same pieces where no id stands before them, if that makes a difference."""
 
     ids: array[int]
     healable: int
+    opening: Prompt | None = None
 
 
 def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
     """Ids of the pieces. Raises ValueError for a `special` piece that is not one special token,
     and for ids that the model does not have."""
+    prompt = _encode(pieces, tokenizer, opens=False)
+    if not tokenizer.space_prefix:
+        return prompt
+    opening = _encode(pieces, tokenizer, opens=True)
+    return prompt if opening == prompt else replace(prompt, opening=opening)
+
+
+def _encode(pieces: Sequence[Piece], tokenizer: Tokenizer, opens: bool) -> Prompt:
+    """opens: whether text at the beginning gets the space that some models have learnt."""
     ids = array("i")
     run: list[tuple[str, bool]] = []
     healable = 0
 
     def end_run() -> None:
-        nonlocal healable
+        nonlocal healable, opens
         text = "".join(part for part, _ in run)
         healable = 0
         if text:
-            encoded = tokenizer.encode(text)
+            encoded = tokenizer.encode(" " + text if opens else text)
             ids.extend(encoded)
             healable = _healable(encoded, run, tokenizer.token_bytes)
+            opens = False
         run.clear()
 
     for piece in pieces:
@@ -80,7 +96,7 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
         if piece.kind == "ids":
             end_run()
             ids.extend(_known(piece.ids, tokenizer.vocab_size))
-            healable = 0
+            healable, opens = 0, opens and not piece.ids
             continue
         parts = tokenizer.split_special(piece.text)
         if piece.kind == "special" and not (len(parts) == 1 and isinstance(parts[0], int)):
@@ -94,7 +110,7 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> Prompt:
             else:
                 end_run()
                 ids.append(part)
-                healable = 0
+                healable, opens = 0, tokenizer.space_prefix
     if run:
         end_run()
     return Prompt(ids, healable)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sglite.errors import ModelError
+from sglite.grammars.quotes import without_quotes
 from sglite.options import GREEDY, Sampling
 from sglite.runtime.segment import Constraint, Gen, Hole, Piece, Select
 
@@ -174,7 +175,7 @@ class ChatApi:
         if constraint is None:
             return {}
         if constraint.kind == "json_schema":
-            return _response_format(json.loads(str(constraint.source)))
+            return _response_format(without_quotes(json.loads(str(constraint.source))))
         formats = dict(constraint.options)
         asked = {"regex": "regex", "grammar": "grammar"}.get(constraint.kind)
         if asked is None or formats.get("format", "gbnf") != "gbnf":

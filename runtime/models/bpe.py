@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sglite.runtime.models.splits import Splits
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Encoder
 
@@ -30,26 +32,23 @@ def byte_spelling() -> dict[str, int]:
 
 
 def byte_level_encoder(
-    vocabulary: dict[str, int], merges: Iterable[str], whole: Sequence[str]
+    vocabulary: dict[str, int], merges: Iterable[str], whole: Sequence[str], splits: Splits
 ) -> Encoder:
-    """The encoder of a `gpt2` vocabulary with the pre-tokeniser `smollm`.
+    """The encoder of a `gpt2` vocabulary that cuts text by `splits`.
 
     `merges`: "left right", best first. `whole`: tokens that are cut out of the text before
     anything else. Raises ValueError for merges that do not fit the vocabulary.
     """
-    from tokenizers import pre_tokenizers
+    from tokenizers import Regex, pre_tokenizers
 
     pairs: list[tuple[str, str]] = []
     for merge in merges:
         left, _, right = merge.partition(" ")
         pairs.append((left, right))
-    encoder = _encoder(vocabulary, pairs, whole, byte_fallback=False)
-    encoder.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
+    encoder = _encoder(vocabulary, pairs, whole, ignore_merges=splits.whole_words)
+    cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in splits.patterns]
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    encoder.pre_tokenizer = pre_tokenizers.Sequence([*cuts, to_bytes])
     return encoder
 
 
@@ -89,12 +88,12 @@ def _encoder(
     vocabulary: dict[str, int],
     merges: list[tuple[str, str]],
     whole: Sequence[str],
-    byte_fallback: bool,
+    **options: bool,
 ) -> Encoder:
     from tokenizers import AddedToken, Tokenizer, models
 
     try:
-        model = models.BPE(vocab=vocabulary, merges=merges, byte_fallback=byte_fallback)
+        model = models.BPE(vocab=vocabulary, merges=merges, **options)
     # The library raises bare Exception.
     except Exception as error:
         raise ValueError(str(error)) from error

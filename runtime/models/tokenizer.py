@@ -25,13 +25,14 @@ from sglite.runtime.models.bpe import (
     sentencepiece_encoder,
 )
 from sglite.runtime.models.gguf import GGUFFile, MetadataValue, StringArray
+from sglite.runtime.models.splits import SPLITS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Encoder
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 
-_PRE_TOKENIZERS = {"gpt2": ("smollm",), "llama": ("default",)}
+_KINDS = ("gpt2", "llama")
 
 _MARKS = frozenset(
     {"[multimodal]", "<start_of_image>", "<end_of_image>", "<start_of_turn>", "<end_of_turn>"}
@@ -39,19 +40,29 @@ _MARKS = frozenset(
 """Special tokens that some files list as user-defined ones, next to those of text."""
 
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-_END_TEXTS = ("<|im_end|>", "<|endoftext|>", "<end_of_turn>", "<|eot_id|>", "<|end_of_text|>")
+_END_TEXTS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<end_of_turn>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "<|end|>",
+)
 
 
 class Tokenizer:
     """Text to ids and back, for one model. All methods may be called from any thread.
 
     bos_id: the id that sequences begin with where `add_bos` says so; None if there is none.
-    eos_ids: every id that ends a generation, that of the file's eos first.
+    eos_ids: every id that ends a generation, that of the file's eos first. space_prefix: text that
+    begins a sequence or stands behind a special token was learnt with a space in front of it.
     """
 
     bos_id: int | None
     add_bos: bool
     eos_ids: tuple[int, ...]
+    space_prefix: bool
     chat_template: str | None
 
     def __init__(self, metadata: Mapping[str, MetadataValue], source: str) -> None:
@@ -59,19 +70,21 @@ class Tokenizer:
         self._source = source
         self._metadata = metadata
         self._kind = self._text("tokenizer.ggml.model")
-        if self._kind not in _PRE_TOKENIZERS:
-            raise self._error(f"model {self._kind!r}; known are {', '.join(_PRE_TOKENIZERS)}")
+        if self._kind not in _KINDS:
+            raise self._error(f"model {self._kind!r}; known are {', '.join(_KINDS)}")
+        pieces = self._kind == "llama"
         pre = metadata.get("tokenizer.ggml.pre", "default")
-        if pre not in _PRE_TOKENIZERS[self._kind]:
-            known = ", ".join(_PRE_TOKENIZERS[self._kind])
-            raise self._error(f"pre {pre!r}; known for {self._kind!r} are {known}")
-        if self._kind == "llama" and metadata.get("tokenizer.ggml.add_space_prefix") is not False:
-            raise self._error("add_space_prefix is not false; a prefix space is not supported")
+        known = ("default",) if pieces else tuple(SPLITS)
+        if not isinstance(pre, str) or pre not in known:
+            raise self._error(f"pre {pre!r}; known for {self._kind!r} are {', '.join(known)}")
+        self._splits = SPLITS[pre]
+        prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
+        self.space_prefix = pieces and prefix is not False
         self._tokens = self._strings("tokenizer.ggml.tokens")
         self._types = self._numbers("tokenizer.ggml.token_type")
         self.bos_id = self._id("bos_token_id")
-        self.add_bos = metadata.get("tokenizer.ggml.add_bos_token", self._kind == "llama") is True
-        self.add_bos = self.add_bos and self.bos_id is not None
+        add_bos = metadata.get("tokenizer.ggml.add_bos_token", pieces or self._splits.add_bos)
+        self.add_bos = add_bos is True and self.bos_id is not None
         template = metadata.get("tokenizer.chat_template")
         self.chat_template = template if isinstance(template, str) else None
         self._eos_id = self._id("eos_token_id")
@@ -200,7 +213,7 @@ class Tokenizer:
                 whole = [texts[id_] for id_ in user_defined]
                 vocabulary = {text: id_ for id_, text in enumerate(texts)}
                 merges = self._strings("tokenizer.ggml.merges")
-                return byte_level_encoder(vocabulary, merges, whole)
+                return byte_level_encoder(vocabulary, merges, whole, self._splits)
             whole = [texts[id_] for id_ in user_defined if texts[id_].strip(" ")]
             texts = [_respell_spaces(text) for text in texts]
             vocabulary = {text: id_ for id_, text in enumerate(texts)}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from sglite.language import ir
 from sglite.running.fields import Field, Source, fields_of
 from sglite.running.record import Slot
 from sglite.runtime.segment import Constraint, HoleResult
+from sglite.runtime.values import value
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value
 class Meta(HoleResult):
     """The result of a hole, with what its constraint says of the parts of its value."""
 
     constraint: Constraint | None = field(default=None, compare=False)
+
+    __repr__ = HoleResult.__repr__
 
     @property
     def fields(self) -> dict[str, Field]:

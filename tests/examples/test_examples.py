@@ -158,8 +158,8 @@ def test_long_document_merges_records_with_their_places(
     example = load("long_document")
     example.main([doc])
     shown = capsys.readouterr().out
-    assert "Ada\n  ship  Ada            at    16  ...1 May. The brig Ada came" in shown
-    assert "  cargo ice            at    40  " in shown
+    assert "Ada\n  ship  Ada            100% at    16  ...1 May. The brig Ada came" in shown
+    assert "  cargo ice            100% at    40  " in shown
     assert "Bee\n" not in shown
     assert "2 windows, 4 attempts, 1 without a likely record" in shown
 

@@ -36,6 +36,7 @@ OVERLAPPING = [r"a(?:\w)*", r"^(?:.){17}(?=a)a(?:é|b)é", r"^(?:(?=(?=.)\w)(?:[
         {"uniqueItems": True, "items": {"type": "string", "pattern": "^(z1)*(ab){5000}$"}},
         {"uniqueItems": True, "items": {"type": "string", "pattern": "^(ab){0,900}z{0,900}$"}},
         {"patternProperties": {p: {"const": i} for i, p in enumerate(OVERLAPPING)}},
+        {"not": {"patternProperties": {r"(?:\Bz1.)*": {"type": "null"}}}},  # ran out of stack
         {"pattern": r"(?:(?:(?!\bé)(?:[ab]){17}|(?:(?:é){0,1000}|\w))){60,}"},
     ],
 )

@@ -190,6 +190,59 @@ def takes(grammar: Grammar, text: str) -> bool:
     return matcher.accept_tokens(list(text.encode())) and matcher.is_complete
 
 
+def spellings(value: int, rng: random.Random) -> str:
+    """A way to write an integer above 0, with zeros, a point and an exponent."""
+    zeros = rng.choice([0, 0, 1, 2, 3, 9])
+    digits = str(value) + "0" * zeros
+    places = rng.choice([0, 0, 1, 2, 4, 16])
+    point = len(digits) - places
+    if places == 0:
+        text = digits
+    elif point > 0:
+        text = f"{digits[:point]}.{digits[point:]}"
+    else:
+        text = "0." + "0" * -point + digits
+    exponent = places - zeros
+    sign = "-" if exponent < 0 else rng.choice(["", "+", "-"] if exponent == 0 else ["", "+"])
+    return f"{text}{rng.choice('eE')}{sign}{'0' * rng.randrange(3)}{abs(exponent)}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_spelling_of_a_number_that_is_left_out_is_taken(bytewise: Vocabulary, seed: int) -> None:
+    rng = random.Random(seed)
+    bases: list[dict[str, Any]] = [
+        {},
+        {"type": "integer"},
+        {"minimum": 0, "maximum": 10**7},
+        {"type": "integer", "maximum": 10 ** rng.randint(6, 22)},
+        {"multipleOf": 0.5},
+        {"multipleOf": 0.001},
+    ]
+    for base in bases:
+        value = rng.choice([7, 61, 100, 4500, rng.randrange(1, 10**6)])
+        other = compile_json_schema({**base, "not": {"const": value}}, bytewise, **FREE)
+        items = {"items": base, "uniqueItems": True, "type": "array"}
+        once = compile_json_schema(items, bytewise, **FREE)
+        for _ in range(40):
+            text = spellings(value, rng)
+            assert not takes(other, text), (text, base)
+            assert not takes(once, f"[{value},{text}]"), (text, base)
+            matcher = once.matcher()
+            if matcher.accept_tokens(list(f"[{value},{text}".encode())):
+                assert matcher.allowed_count() > 0, (text, base)
+
+
+@pytest.mark.parametrize("value", [1.5, 0.25])
+def test_no_spelling_of_a_fraction_that_is_left_out_is_taken(
+    bytewise: Vocabulary, value: float
+) -> None:
+    grammar = compile_json_schema({"not": {"const": value}}, bytewise, **FREE)
+    digits = str(value).replace(".", "").lstrip("0")
+    for power in range(20):
+        assert not takes(grammar, f"0.{'0' * power}{digits}e{power + 1 - (value < 1)}")
+        assert not takes(grammar, f"{digits}{'0' * power}e-{power + (1 if value > 1 else 2)}")
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -58,8 +58,11 @@ class FakeTokenizer:
     eos_ids = (EOS,)
     special_ids = (BOS, EOS, TURN)
 
-    def __init__(self, *, add_bos: bool = True, bos_id: int | None = BOS) -> None:
+    def __init__(
+        self, *, add_bos: bool = True, bos_id: int | None = BOS, space_prefix: bool = False
+    ) -> None:
         self.add_bos = add_bos
+        self.space_prefix = space_prefix
         self.bos_id = bos_id
         self.template_variables = {"bos_token": "<s>", "eos_token": "</s>"}
 

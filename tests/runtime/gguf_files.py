@@ -69,20 +69,20 @@ def file_bytes(
     return head + b"\0" * (-len(head) % alignment) + data
 
 
-def llama_pairs(**changes: tuple[int, Any] | None) -> list[bytes]:
-    """Metadata of a tiny Llama with a vocabulary of 7 tokens. `changes` replace, add or, by None,
-    remove keys; "__" stands for "."."""
+def llama_pairs(architecture: str = "llama", **changes: tuple[int, Any] | None) -> list[bytes]:
+    """Metadata of a tiny Llama, or another family of the same shapes, with a vocabulary of 7
+    tokens. `changes` replace, add or, by None, remove keys; "__" stands for "."."""
     content: dict[str, tuple[int, Any] | None] = {
-        "general.architecture": (STRING, "llama"),
-        "llama.block_count": (U32, 1),
-        "llama.context_length": (U32, 64),
-        "llama.embedding_length": (U32, 8),
-        "llama.feed_forward_length": (U32, 16),
-        "llama.attention.head_count": (U32, 2),
-        "llama.attention.head_count_kv": (U32, 1),
-        "llama.attention.layer_norm_rms_epsilon": (F32, 1e-5),
-        "llama.rope.freq_base": (F32, 10000.0),
-        "llama.rope.dimension_count": (U32, 4),
+        "general.architecture": (STRING, architecture),
+        f"{architecture}.block_count": (U32, 1),
+        f"{architecture}.context_length": (U32, 64),
+        f"{architecture}.embedding_length": (U32, 8),
+        f"{architecture}.feed_forward_length": (U32, 16),
+        f"{architecture}.attention.head_count": (U32, 2),
+        f"{architecture}.attention.head_count_kv": (U32, 1),
+        f"{architecture}.attention.layer_norm_rms_epsilon": (F32, 1e-5),
+        f"{architecture}.rope.freq_base": (F32, 10000.0),
+        f"{architecture}.rope.dimension_count": (U32, 4),
         "tokenizer.ggml.model": (STRING, "gpt2"),
         "tokenizer.ggml.pre": (STRING, "smollm"),
         "tokenizer.ggml.tokens": (ARRAY, (STRING, ["<|end|>", "a", "b", "Ġ", "ab", "Ġab", "Ċ"])),
@@ -125,6 +125,52 @@ def f32_tensors(shapes: dict[str, list[int]]) -> tuple[list[bytes], bytes]:
 
 def tiny_llama(**changes: tuple[int, Any] | None) -> bytes:
     return file_bytes(llama_pairs(**changes), *f32_tensors(LLAMA_SHAPES))
+
+
+def tiny_experts() -> bytes:
+    """The tiny Llama with experts, biases, a window, soft caps and factors of its rotation."""
+    layer = "blk.0.ffn_"
+    dense = [f"{layer}{part}.weight" for part in ("gate", "up", "down")]
+    shapes = {name: sizes for name, sizes in LLAMA_SHAPES.items() if name not in dense}
+    shapes |= {
+        f"{layer}gate_inp.weight": [8, 3],
+        f"{layer}gate_exps.weight": [8, 16, 3],
+        f"{layer}up_exps.weight": [8, 16, 3],
+        f"{layer}down_exps.weight": [16, 8, 3],
+        "rope_freqs.weight": [2],
+        "blk.0.attn_q.bias": [8],
+        "blk.0.attn_k.bias": [4],
+        "blk.0.attn_v.bias": [4],
+    }
+    pairs = llama_pairs(
+        llama__expert_count=(U32, 3),
+        llama__expert_used_count=(U32, 2),
+        llama__expert_weights_norm=(BOOL, True),
+        llama__attention__sliding_window=(U32, 5),
+        llama__attn_logit_softcapping=(F32, 50.0),
+        llama__final_logit_softcapping=(F32, 30.0),
+    )
+    return file_bytes(pairs, *f32_tensors(shapes))
+
+
+def tiny_fused() -> bytes:
+    """A Phi-3 of the same shapes: fused matrices, and a rotation for short and long contexts."""
+    fused = ["blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight"]
+    fused += ["blk.0.ffn_gate.weight", "blk.0.ffn_up.weight"]
+    shapes = {name: sizes for name, sizes in LLAMA_SHAPES.items() if name not in fused}
+    shapes |= {
+        "rope_factors_long.weight": [2],
+        "rope_factors_short.weight": [2],
+        "blk.0.attn_qkv.weight": [8, 16],
+        "blk.0.ffn_up.weight": [8, 32],
+    }
+    pairs = llama_pairs(
+        "phi3",
+        phi3__rope__scaling__attn_factor=(F32, 1.19),
+        phi3__rope__scaling__original_context_length=(U32, 16),
+        phi3__attention__sliding_window=(U32, 0),
+    )
+    return file_bytes(pairs, *f32_tensors(shapes))
 
 
 def write(folder: Path, content: bytes) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,33 @@ def test_a_tensor_that_would_be_left_out_is_refused(name: str, tmp_path: Path) -
     content = file_bytes(llama_pairs(), *f32_tensors({**LLAMA_SHAPES, name: [8]}))
     with pytest.raises(ModelError, match=f"'{name}' has no place in this llama model"):
         _config(write(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "message"),
+    [
+        ("rope_freqs.weight", [3], "'rope_freqs.weight' is F32 (3,), not F32 (2,)"),
+        ("rope_factors_long.weight", [2], "is longrope, and factors for it are missing"),
+        ("blk.0.attn_qkv.weight", [8, 16], "'blk.0.attn_q.weight' is in "),
+        ("blk.0.ffn_gate_exps.weight", [8, 16, 2], "'blk.0.ffn_gate_exps.weight' has no place"),
+    ],
+)
+def test_a_tensor_that_contradicts_is_refused(
+    name: str, sizes: list[int], message: str, tmp_path: Path
+) -> None:
+    content = file_bytes(llama_pairs(), *f32_tensors({**LLAMA_SHAPES, name: sizes}))
+    with pytest.raises(ModelError) as caught:
+        _config(write(tmp_path, content))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_factors_are_positive_numbers(bad: float, tmp_path: Path) -> None:
+    infos, data = f32_tensors({**LLAMA_SHAPES, "rope_freqs.weight": [2]})
+    at = len(data) - 32 + 4  # the second of its two values
+    data = data[:at] + struct.pack("<f", bad) + data[at + 4 :]
+    with pytest.raises(ModelError, match=r"'rope_freqs\.weight' has a value that is no positive"):
+        _config(write(tmp_path, file_bytes(llama_pairs(), infos, data)))
 
 
 def test_values_that_switch_a_key_off_are_fine(tmp_path: Path) -> None:

@@ -390,6 +390,12 @@ def test_one_bos_whoever_writes_it():
         run(make_engine(tokenizer=FakeTokenizer(add_bos=False, bos_id=None)), gen())
 
 
+def test_only_the_beginning_of_a_sequence_has_the_space_of_the_model():
+    engine = make_engine(tokenizer=FakeTokenizer(space_prefix=True))
+    row = run(engine, text("ab"), words("he end"), text("ab"))
+    assert b"".join(TOKEN_BYTES[t] for t in row.ids) == b" abhe endab"
+
+
 def test_a_healed_value_does_not_repeat_the_prompt():
     row = run(make_engine(), text("z", " t"), words("he end"))
     assert row.results[0].text == "he end"

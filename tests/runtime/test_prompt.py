@@ -82,3 +82,23 @@ def test_the_longest_run_of_last_tokens_is_healed():
 def test_healing_leaves_the_first_id_and_template_text():
     assert healed("1") == (b"", ["1"])
     assert healed("z1", "template") == (b"", ["z", "1"])
+
+
+def test_a_model_may_have_learnt_a_space_in_front_of_texts():
+    spaced = FakeTokenizer(space_prefix=True)
+    pieces = [Piece("a"), Piece("b<turn>c", "template"), Piece("d"), Piece("", "ids", (TURN,))]
+    prompt = encode_pieces([*pieces, Piece("e")], spaced)
+    ends = ["<turn>", " ", "cd", "<turn>", "e"]
+    assert spell(prompt.ids) == ["ab", *ends], "the second <turn> may be any id that came along"
+    assert spell(prompt.opening.ids) == [" ", "ab", *ends]
+    for pieces in ([], [Piece("<turn>", "special"), Piece("a")]):
+        assert encode_pieces(pieces, spaced).opening is None
+    assert encode_pieces([Piece("a")], TOKENIZER).opening is None
+
+
+@given(st.text(alphabet="abcde 1t", max_size=6))
+def test_the_space_is_no_text_of_the_user(text):
+    prompt = encode_pieces([Piece(text)], FakeTokenizer(space_prefix=True))
+    opening = prompt.opening or prompt
+    healable = b"".join(TOKEN_BYTES[t] for t in opening.ids[len(opening.ids) - opening.healable :])
+    assert text.encode().endswith(healable)

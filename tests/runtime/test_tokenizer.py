@@ -320,9 +320,10 @@ def test_lone_surrogates_are_refused(tmp_path: Path) -> None:
     [
         ({"model": None}, "tokenizer.ggml.model is missing"),
         ({"model": (STRING, "rwkv")}, "model 'rwkv'; known are gpt2, llama"),
-        ({"pre": (STRING, "qwen2")}, "pre 'qwen2'; known for 'gpt2' are smollm"),
-        ({"pre": None}, "pre 'default'"),
-        ({"model": (STRING, "llama"), "pre": None}, "a prefix space is not supported"),
+        ({"pre": (STRING, "chameleon")}, "pre 'chameleon'; known for 'gpt2' are gpt-2, smollm, "),
+        ({"pre": (U32, 1)}, "pre 1; known for 'gpt2' are"),
+        ({"pre": (ARRAY, (U32, [1, 2]))}, "known for 'gpt2' are"),
+        ({"model": (STRING, "llama")}, "pre 'smollm'; known for 'llama' are default"),
         ({"tokens": None}, "tokens is missing"),
         ({"tokens": (ARRAY, (U32, [1, 2]))}, "tokens is missing or no array of strings"),
         ({"token_type": None}, "token_type is missing"),

@@ -14,8 +14,12 @@ from recorder import MakeScripted
 
 import sglite as sgl
 from sglite.errors import ProgramError
+from sglite.grammars.quotes import without_quotes
 
-DOCUMENT = 'Maria Costa arrives on 3 May.\nShe said: "I stay 3 nights", and pays by card. Art of party art.'
+DOCUMENT = (
+    "Maria Costa arrives on 3 May.\n"
+    'She said: "I stay 3 nights", and pays by card. Art of party art.'
+)
 WORDS = sgl.quote(DOCUMENT, whole_words=True)
 
 
@@ -168,6 +172,15 @@ def test_pydantic_refuses_what_is_no_quote() -> None:
         Visit(guest="Mario", nights=1, said=[])
     with pytest.raises(TypeError, match="annotates str"):
         TypeAdapter(Annotated[int, WORDS]).json_schema()
+
+
+def test_endpoints_are_not_told_of_quotes() -> None:
+    schema = TypeAdapter(Visit).json_schema()
+    plain = without_quotes(schema)
+    assert schema["properties"]["guest"]["x-sglite-quote"]["document"] == DOCUMENT
+    assert "x-sglite-quote" not in str(plain)
+    assert plain["properties"]["guest"] == {"maxLength": 20, "title": "Guest", "type": "string"}
+    assert plain["properties"]["said"]["items"] == {"type": "string"}
 
 
 @pytest.fixture(scope="module")

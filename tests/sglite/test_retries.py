@@ -234,17 +234,18 @@ def test_one_row_that_gives_up_stops_no_other(scripted: MakeScripted) -> None:
 
 
 def test_a_static_program_holds_no_thread(scripted: MakeScripted) -> None:
-    most = 0
+    left: list[int] = []
 
     def answer(text: str) -> Any:
-        nonlocal most
-        most = max(most, sum(t.name == "sglite-worker" for t in threading.enumerate()))
+        if "not accepted" in text and not left:
+            time.sleep(0.5)  # whoever judges values has nothing to do meanwhile
+            left.append(sum(thread.name == "sglite-worker" for thread in threading.enumerate()))
         return visit(2 if "not accepted" in text else 1)
 
     scripted({"visit": answer})
-    rows = chat.run_batch([{"note": str(i)} for i in range(200)])
+    rows = chat.run_batch([{"note": str(i)} for i in range(100)])
     assert all(row["visit"].nights == 2 for row in rows)
-    assert most < 20, "they judge values, and wait for none"
+    assert left[0] < 10, "a hundred rows are under way"
 
 
 def test_streams_say_that_the_text_so_far_is_void(scripted: MakeScripted) -> None:

@@ -183,7 +183,7 @@ GoalId Goals::add(Goal goal) { return inside_->add(std::move(goal)); }
 int32_t Goals::scalar_cost(const Goal& goal) const { return inside_->scalar_cost(goal); }
 
 text::LangId Goals::texts_of(const text::Decimal& number) {
-    return inside_->scalars.values({number});
+    return inside_->scalars.values({number}, true);
 }
 
 size_t Goals::memory() const { return inside_->memory(); }

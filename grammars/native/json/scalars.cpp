@@ -153,14 +153,15 @@ LangId Scalars::language(const Numbers& numbers) {
     if (numbers.is_list) return values(numbers.list);
     const LangId all = text::numbers(languages_, numbers.spec, any_spelling_);
     if (all == kNoText || numbers.without.empty()) return all;
-    return languages_.both({all, languages_.complement(values(numbers.without))});
+    return languages_.both({all, languages_.complement(values(numbers.without, true))});
 }
 
-LangId Scalars::values(const std::vector<Decimal>& list) {
+LangId Scalars::values(const std::vector<Decimal>& list, bool all_spellings) {
     std::vector<LangId> ways;
     for (const Decimal& value : list) {
         NumberSpec spec;
         spec.low = spec.high = text::Bound{value, false};
+        spec.all_spellings = all_spellings;
         ways.push_back(text::numbers(languages_, spec, any_spelling_));
     }
     return languages_.either(std::move(ways));

@@ -35,8 +35,8 @@ class Scalars {
         std::vector<Numbers> ways;
     };
     Found numbers(const std::vector<Lit>& lits);
-    // All texts of some numbers.
-    text::LangId values(const std::vector<text::Decimal>& list);
+    // The texts of some numbers; `all_spellings`: those that are to be left out of others.
+    text::LangId values(const std::vector<text::Decimal>& list, bool all_spellings = false);
 
   private:
     text::LangId string(Lit lit);

@@ -12,6 +12,9 @@ namespace {
 constexpr int32_t kSettled = INT32_MAX;
 constexpr int8_t kMostZeros = 2;     // at the end of the whole, that a negative exponent takes away
 constexpr int32_t kZerosWithin = 6;  // whole digits, with bounds: longer ones are not asked for it
+// Where all spellings are asked for: digits of the whole, and zeros behind `0.`.
+constexpr int64_t kMostDigits = 64;
+constexpr int32_t kMostLeadingZeros = 20;
 constexpr int64_t kEndless = Exponents::kEndless;
 
 }  // namespace
@@ -25,7 +28,9 @@ uint64_t NumberReader::State::hash() const {
 }
 
 NumberReader::NumberReader(const NumberSpec& spec, bool any)
-    : any_(any), with_point_(any || spec.kind != NumberSpec::Kind::kInteger) {
+    : any_(any),
+      with_point_(any || spec.kind != NumberSpec::Kind::kInteger),
+      all_spellings_(spec.all_spellings) {
     set_sides(spec);
     if (const std::optional<Decimal> unit = common_unit(spec)) {
         with_unit_ = true;
@@ -81,7 +86,9 @@ void NumberReader::set_sides(const NumberSpec& spec) {
             first = false;
         }
     }
-    most_exponent_digits_ = static_cast<int32_t>(std::clamp<int64_t>(highest_ + 2, 3, 20));
+    most_exponent_digits_ =
+        static_cast<int32_t>(all_spellings_ ? std::max(highest_ + 3, kMostDigits)
+                                            : std::clamp<int64_t>(highest_ + 2, 3, 20));
     signs_alike_ =
         sides_[0].allowed && sides_[1].allowed && !sides_[0].bounded() && !sides_[1].bounded();
 }
@@ -140,7 +147,7 @@ bool NumberReader::read_whole(State& state, const Side& side, int digit) const {
     if (!side.bounded() || (state.zero && digit == 0)) return true;
     compare_digit(state.low, side.low, digit);
     compare_digit(state.high, side.high, digit);
-    const auto most = static_cast<int32_t>(std::max<int64_t>(highest_, 20) + 2);
+    const auto most = static_cast<int32_t>(std::max<int64_t>(highest_, most_exponent_digits_) + 2);
     state.power = std::min(state.power + 1, most);
     if (state.power > most_exponent_digits_) state.with_exponent = false;
     if (state.power > kZerosWithin || !state.with_exponent) state.zeros = 0;
@@ -158,7 +165,7 @@ bool NumberReader::point(State& state) const {
     state.zeros = counts_zeros_ && state.with_exponent ? -1 : 0;
     const Side& side = sides_[static_cast<size_t>(state.negative)];
     if (!side.bounded() || state.zero) return true;
-    if (state.power != 1) state.with_exponent = false;
+    if (state.power != 1 && !all_spellings_) state.with_exponent = false;
     --state.power;
     return state.with_exponent || settle(state, side);
 }
@@ -166,14 +173,15 @@ bool NumberReader::point(State& state) const {
 bool NumberReader::read_fraction(State& state, const Side& side, int digit) const {
     if (!side.bounded()) return true;
     if (state.zero && digit == 0) {
-        const int64_t least = std::min<int64_t>(lowest_, 0) - 2;
+        const int64_t least =
+            std::min<int64_t>(lowest_, all_spellings_ ? -kMostLeadingZeros : 0) - 2;
         state.power = static_cast<int32_t>(std::max<int64_t>(state.power - 1, least));
         return true;
     }
     compare_digit(state.low, side.low, digit);
     compare_digit(state.high, side.high, digit);
     if (state.zero) {
-        if (state.power != 0) state.with_exponent = false;
+        if (state.power < (all_spellings_ ? -kMostLeadingZeros : 0)) state.with_exponent = false;
         --state.power;
     }
     return state.with_exponent || settle(state, side);

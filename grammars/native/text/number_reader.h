@@ -79,7 +79,7 @@ class NumberReader {
     bool settled_inside(const State& state, const Side& side) const;
     bool is_multiple(const State& state, size_t divisor) const;
 
-    bool any_, with_point_, zero_allowed_ = true, signs_alike_ = false;
+    bool any_, with_point_, all_spellings_, zero_allowed_ = true, signs_alike_ = false;
     std::array<Side, 2> sides_{};
     bool with_unit_ = false;  // divisors_[0] must divide; the others must not
     bool counts_zeros_ = false;

@@ -42,6 +42,9 @@ struct NumberSpec {
     std::optional<Bound> low{}, high{};
     std::vector<Decimal> multiples{};      // of every one of these
     std::vector<Decimal> not_multiples{};  // and of none of these
+    // Of a single value that is to be left out: every spelling that other specs know, as far as
+    // divisors or bounds on two sides leave no further digits to make it another number.
+    bool all_spellings = false;
 };
 
 // The JSON texts of such numbers. `any`: every spelling, also `1.0` and `10e-1` for integers;

@@ -53,6 +53,8 @@ TextState Pool::intern(Kind kind, std::span<const int32_t> parts, bool accepting
                           : kind == Kind::kNot || kind == Kind::kBounded ? 1
                                                                          : 0;
     for (size_t i = 0; i < inside; ++i) state.conditional |= states_[parts[i]].conditional;
+    // Its negation falls apart into those of its parts, and they may be dead.
+    if (kind == Kind::kNot) state.conditional |= states_[parts[0]].explored;
     states_.push_back(state);
     index_.add(hash, number);
     return number;

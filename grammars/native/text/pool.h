@@ -56,6 +56,7 @@ struct State {
     int8_t onward = 0;  // whether anything can follow; -1: no, 0: not known
     // A conditional pattern has a part in it: states are made of others that may be dead.
     bool conditional = false;
+    bool explored = false;  // it was conditional until all that follows was found
     int32_t classes;
     uint32_t first, size;      // its parts
     int32_t least[2]{-1, -1};  // per measure the least rest; -1: not known

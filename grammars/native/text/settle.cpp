@@ -130,6 +130,7 @@ void Pool::explore(TextState start) {
     }
     // All that is asked of them is known: they may be parts of others like any state.
     for (const TextState state : states) {
+        states_[state].explored |= states_[state].conditional;
         states_[state].conditional = false;
         settled_.insert(state);
     }
