@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 
 import cpu_models as models
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sglite.errors import ModelError
 from sglite.kernels import _cpu
 from sglite.kernels.reference.formats import dequantise
 from sglite.runtime.backends.cpu import CpuBackend
 from sglite.runtime.models.ggml_types import GGMLType
+from sglite.runtime.models.gguf import TensorInfo
 
 CONFIG = models.llama(width=256, ff_width=256, heads=8, head_dim=32)
 PLAN = models.make_plan([models.Row([1, 2, 3, 4, 5], 0, [0], 5)])
@@ -96,7 +102,7 @@ def test_the_embedding_is_read_to_the_bit(kind: GGMLType) -> None:
     values = dequantise(rows, kind.name)
     plain = models.FakeFile(file.path, dict(file.tensors), dict(file.bytes_of))
     info = file.tensors["token_embd.weight"]
-    plain.tensors[info.name] = models.TensorInfo(info.name, GGMLType.F32, info.shape, 0, 0)
+    plain.tensors[info.name] = TensorInfo(info.name, GGMLType.F32, info.shape, 0, 0)
     plain.bytes_of[info.name] = values.reshape(-1).view(np.uint8)
     assert np.array_equal(logits(file, "int8"), logits(plain, "int8"))
 
@@ -106,3 +112,25 @@ def test_packed_size(kind: GGMLType) -> None:
     _, packed = _cpu.panel_formats()[int(kind)]
     length, size = kind.block
     assert packed <= 1.05 * (16 * 256 // length * size)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_types_that_the_bytes_do_not_have(data: st.DataObject) -> None:
+    """A type and a number of bytes are run together or refused by the tensor's name."""
+    rng = np.random.default_rng(3)
+    file = models.random_file(CONFIG, data.draw(st.sampled_from(models.TYPES)), rng)
+    name = data.draw(st.sampled_from(sorted(file.tensors)))
+    kind = data.draw(st.sampled_from(GGMLType))
+    info = file.tensors[name]
+    length, size = kind.block
+    right = math.prod(info.shape) // length * size
+    nbytes = right + data.draw(st.sampled_from([0, 0, -1, 1, -size, size, 16 * size, -right]))
+    file.tensors[name] = TensorInfo(name, kind, info.shape, 0, nbytes)
+    file.bytes_of[name] = rng.integers(0, 256, nbytes, np.uint8)
+    whole = info.shape[-1] % length == 0
+    if nbytes == right and whole and kind in models.TYPES:
+        assert logits(file, "int8").shape == (5, CONFIG.vocab_size)
+    else:
+        with pytest.raises(ModelError, match=re.escape(repr(name))):
+            logits(file, "int8")
