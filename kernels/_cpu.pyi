@@ -11,6 +11,12 @@ Float32 = npt.NDArray[np.float32]
 def available_isas() -> list[str]:
     """Instruction sets that this build and this machine have, the best one first."""
 
+def panel_formats() -> dict[int, tuple[str, int]]:
+    """By ggml type: how a matrix of it is packed, and the bytes of 16 rows x 256 columns.
+
+    Types that are not there are not supported.
+    """
+
 def draw(
     logits: npt.NDArray[np.float32],
     mask: npt.NDArray[np.uint32],

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "draw.h"
+#include "formats.h"
 #include "model.h"
 
 namespace nb = nanobind;
@@ -79,6 +80,27 @@ void copy_pages(PyModel& self, const Pairs& pairs) {
     self.model->copy_pages(span_of(pairs));
 }
 
+std::string panel_text(PanelKind kind) {
+    if (!is_quantised(kind)) {
+        return kind == PanelKind::Float ? "f32" : kind == PanelKind::Half ? "f16" : "bf16";
+    }
+    const PanelShape shape = panel_shape(kind);
+    return std::to_string(shape.bits) + (shape.curve ? "-bit curve, " : "-bit, ") +
+           (shape.min ? "scale and min" : "scale") + " per " +
+           std::to_string(kBlock / shape.groups()) + (shape.wide ? " of 256" : "");
+}
+
+nb::dict panel_formats() {
+    nb::dict formats;
+    for (int id = 0; id < 256; ++id) {
+        const Format* format = find_format(id);
+        if (format == nullptr) continue;
+        formats[nb::int_(id)] =
+            nb::make_tuple(panel_text(format->kind), panel_bytes(format->kind, kWide));
+    }
+    return formats;
+}
+
 }  // namespace
 }  // namespace sglite
 
@@ -89,6 +111,7 @@ NB_MODULE(_cpu, m) {
     m.doc() = "Native CPU backend: packed weights, paged KV cache, one call a step.";
     bind_draw(m);
     m.def("available_isas", &available_isas);
+    m.def("panel_formats", &panel_formats);
     nb::class_<PyModel>(m, "Model")
         .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a, "context_length"_a,
              "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "norm_epsilon"_a,

@@ -6,12 +6,11 @@
 
 namespace sglite {
 
-// 32 values as a panel stores them. Nibble panels: code * scale[0] + min. Byte panels:
-// (code - 128) * scale[i / 16]. Both scales are always set.
+// 32 values as a panel stores them: what is not in the panel's kind is left as it is.
 struct BlockCodes {
     uint8_t codes[kBlock];
-    float scale[2];
-    float min;
+    uint16_t halves[2];  // f16 scale and min; of a wide kind those of all kWide blocks
+    uint8_t bytes[2];    // of a wide kind
 };
 
 struct Format {
@@ -20,7 +19,7 @@ struct Format {
     PanelKind kind;
     int block;  // values in a block of the file
     int bytes;  // bytes of such a block
-    // Values [32 * index, 32 * index + 32) of the row. Null for f16 and f32.
+    // Values [32 * index, 32 * index + 32) of the row. Null for f16, bf16 and f32.
     void (*unpack)(const uint8_t* row, int index, BlockCodes& out);
 
     size_t row_bytes(int cols) const { return static_cast<size_t>(cols) / block * bytes; }

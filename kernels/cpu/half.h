@@ -1,4 +1,4 @@
-// f16 <-> f32 in plain integer code, rounding to the nearest even as the hardware does.
+// f16 <-> f32, and bf16, in plain integer code, rounding to the nearest even as the hardware does.
 #pragma once
 
 #include <stdint.h>
@@ -41,6 +41,13 @@ namespace {
     }
     const uint32_t odd = bits >> 13 & 1u;
     return static_cast<uint16_t>(sign | ((bits - 0x38000000u + 0xfffu + odd) >> 13));
+}
+
+[[maybe_unused]] inline float brain_to_float(uint16_t brain) {
+    const uint32_t bits = static_cast<uint32_t>(brain) << 16;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
 }
 
 }  // namespace

@@ -23,83 +23,174 @@ inline F scaled_sum(const I dot[2], const ActivationBlock& x) {
     return fma(to_float(dot[1]), set1(x.scale[1]), mul(to_float(dot[0]), set1(x.scale[0])));
 }
 
-// Each Panel names its block's bytes and adds one block to the accumulators of T tokens: lanes
-// [half, half + kLanes) of the panel.
-template <class Scale, PanelKind Kind>
-struct Nibbles {
-    static constexpr int kBytes = static_cast<int>(panel_block_bytes(Kind));
-    F scale, min;
-    Codes codes[8];
-
-    inline Nibbles(const uint8_t* p, int half) {
-        const Scale* scales = reinterpret_cast<const Scale*>(p);
-        scale = load(scales + half);
-        min = load(scales + kPanelRows + half);
-        p += 2 * kPanelRows * sizeof(Scale) + 4 * half;
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            const Codes both = load_codes(p + 64 * i);
-            codes[2 * i] = low_nibbles(both);
-            codes[2 * i + 1] = high_nibbles(both);
-        }
-    }
-    inline F add_to(F acc, const ActivationBlock& x) const {
-        I dot[2] = {int_zero(), int_zero()};
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            dot[0] = dot_nibbles(dot[0], codes[i], x.codes + 4 * i);
-            dot[1] = dot_nibbles(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
-        }
-        acc = fma(scaled_sum(dot, x), scale, acc);
-        return fma(min, set1(x.sum), acc);
-    }
-    template <int J>
-    inline F weight(int i) const {
-        return fma(code_to_float<J>(codes[i]), scale, min);
-    }
-};
-
-template <class Scale, PanelKind Kind>
-struct Bytes {
-    static constexpr int kBytes = static_cast<int>(panel_block_bytes(Kind));
-    static constexpr int kScales = Kind == PanelKind::ByteFloat2 ? 2 : 1;
-    F scale[kScales];
-    Codes codes[8];
-
-    inline Bytes(const uint8_t* p, int half) {
-        const Scale* scales = reinterpret_cast<const Scale*>(p);
-#pragma GCC unroll 2
-        for (int i = 0; i < kScales; ++i) scale[i] = load(scales + i * kPanelRows + half);
-        p += kScales * kPanelRows * sizeof(Scale) + 4 * half;
+// Codes of Bits bits, of the planes of layout.h.
+template <int Bits>
+inline void load_planes(const uint8_t* p, Codes codes[8]) {
+    constexpr int kAt = Bits == 6 ? 4 : 0;  // where a plane of two bits begins in the codes
+    constexpr int kLast = Bits - 1;         // and one of one bit
+    if constexpr (Bits == 8) {
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) codes[i] = prepare_bytes(load_codes(p + 64 * i));
+        for (int i = 0; i < 8; ++i) codes[i] = load_codes(p + 64 * i);
+        return;
+    }
+    for (int i = 0; i < 8; ++i) codes[i] = code_zero();
+    if constexpr ((Bits & 4) != 0) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i, p += 64) {
+            const Codes both = load_codes(p);
+            codes[2 * i] = put_bits<0>(codes[2 * i], both, 0x0f);
+            codes[2 * i + 1] = put_bits<4>(codes[2 * i + 1], both, 0x0f);
+        }
+    }
+    if constexpr ((Bits & 2) != 0) {
+        constexpr uint8_t kMask = 3 << kAt;
+#pragma GCC unroll 2
+        for (int i = 0; i < 8; i += 4, p += 64) {
+            const Codes four = load_codes(p);
+            codes[i] = put_bits<0 - kAt>(codes[i], four, kMask);
+            codes[i + 1] = put_bits<2 - kAt>(codes[i + 1], four, kMask);
+            codes[i + 2] = put_bits<4 - kAt>(codes[i + 2], four, kMask);
+            codes[i + 3] = put_bits<6 - kAt>(codes[i + 3], four, kMask);
+        }
+    }
+    if constexpr ((Bits & 1) != 0) {
+        constexpr uint8_t kMask = 1 << kLast;
+        const Codes all = load_codes(p);
+        codes[0] = put_bits<0 - kLast>(codes[0], all, kMask);
+        codes[1] = put_bits<1 - kLast>(codes[1], all, kMask);
+        codes[2] = put_bits<2 - kLast>(codes[2], all, kMask);
+        codes[3] = put_bits<3 - kLast>(codes[3], all, kMask);
+        codes[4] = put_bits<4 - kLast>(codes[4], all, kMask);
+        codes[5] = put_bits<5 - kLast>(codes[5], all, kMask);
+        codes[6] = put_bits<6 - kLast>(codes[6], all, kMask);
+        codes[7] = put_bits<7 - kLast>(codes[7], all, kMask);
+    }
+}
+
+// The f16 scale and min that stand in front of a block, or of 8 of a wide kind.
+struct Scales {
+    F scale, min;
+};
+
+template <PanelShape Shape>
+inline Scales load_scales(const uint8_t* p, int half) {
+    const uint16_t* scales = reinterpret_cast<const uint16_t*>(p);
+    return {load(scales + half), Shape.min ? load(scales + kPanelRows + half) : zero()};
+}
+
+// Lanes [half, half + kLanes) of a block of a quantised kind, and how they are added to the
+// accumulator of a token.
+template <PanelKind Kind>
+struct Block {
+    static constexpr PanelShape kShape = panel_shape(Kind);
+    static constexpr int kGroups = kShape.groups();
+    static constexpr bool kBytes = kShape.bits == 8 || kShape.curve;  // codes of 8 bits
+    F scale[kGroups];
+    F min[kGroups];
+    Codes codes[8];
+
+    // `wide`: the scales of the 8 blocks that this is one of.
+    inline Block(const uint8_t* p, int half, const Scales& wide) {
+        if constexpr (!kShape.wide) {
+            const Scales own = load_scales<kShape>(p, half);
+            scale[0] = own.scale;
+            min[0] = own.min;
+        } else if constexpr (kShape.nibble_scales()) {
+#pragma GCC unroll 2
+            for (int i = 0; i < kGroups; ++i) {
+                const uint8_t* both = p + kPanelRows * i + half;
+                scale[i] = mul(wide.scale, load_nibbles<0>(both));
+                min[i] = sub(zero(), mul(wide.min, load_nibbles<4>(both)));
+            }
+        } else {
+            const int8_t* bytes = reinterpret_cast<const int8_t*>(p) + half;
+#pragma GCC unroll 2
+            for (int i = 0; i < kGroups; ++i) {
+                scale[i] = mul(wide.scale, load(bytes + kPanelRows * i));
+            }
+            min[0] = kShape.min ? sub(zero(), mul(wide.min, load(bytes + kPanelRows))) : zero();
+        }
+        load_planes<kShape.bits>(p + kShape.scale_bytes() + 4 * half, codes);
+        if constexpr (kBytes) {
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) {
+                codes[i] = prepare_bytes(kShape.curve ? look_up(kCurve, codes[i]) : codes[i]);
+            }
+        }
+    }
+    static inline I start(int32_t zero) {
+        if constexpr (kBytes) return byte_start(zero);
+        if constexpr (!kBytes && kShape.zero_shift >= 0) {
+            return int_set1(zero >> (7 - kShape.zero_shift));
+        }
+        return int_set1(0);
     }
     inline F add_to(F acc, const ActivationBlock& x) const {
-        I dot[2] = {byte_start(x.zero[0]), byte_start(x.zero[1])};
+        I dot[2] = {start(x.zero[0]), start(x.zero[1])};
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            dot[0] = dot_bytes(dot[0], codes[i], x.codes + 4 * i);
-            dot[1] = dot_bytes(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
+            if constexpr (kBytes) {
+                dot[0] = dot_bytes(dot[0], codes[i], x.codes + 4 * i);
+                dot[1] = dot_bytes(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
+            } else {
+                dot[0] = dot_small(dot[0], codes[i], x.codes + 4 * i);
+                dot[1] = dot_small(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
+            }
         }
-        if constexpr (kScales == 1) {
-            return fma(scaled_sum(dot, x), scale[0], acc);
+        if constexpr (kGroups == 1) {
+            acc = fma(scaled_sum(dot, x), scale[0], acc);
+            if constexpr (kShape.min) acc = fma(min[0], set1(x.sum), acc);
         } else {
-            acc = fma(mul(to_float(dot[0]), scale[0]), set1(x.scale[0]), acc);
-            return fma(mul(to_float(dot[1]), scale[1]), set1(x.scale[1]), acc);
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; ++i) {
+                F whole = mul(to_float(dot[i]), scale[i]);
+                if constexpr (kShape.min) {
+                    const float sum = static_cast<float>(x.zero[i]) * (-1.0f / 128.0f);
+                    whole = fma(min[i], set1(sum), whole);
+                }
+                acc = fma(whole, set1(x.scale[i]), acc);
+            }
         }
+        return acc;
     }
     template <int J>
     inline F weight(int i) const {
-        const Codes plain = prepare_bytes(codes[i]);  // its own inverse where it is not empty
-        return mul(sub(code_to_float<J>(plain), set1(128.0f)), scale[i / 4 * (kScales - 1)]);
+        const int group = i / 4 * (kGroups - 1);
+        F code = code_to_float<J>(codes[i]);
+        // prepare_bytes is its own inverse where it is not empty.
+        if constexpr (kBytes) code = code_to_float<J>(prepare_bytes(codes[i]));
+        if constexpr (kShape.min) return fma(code, scale[group], min[group]);
+        return mul(sub(code, set1(static_cast<float>(kShape.zero()))), scale[group]);
     }
 };
+
+// Calls use(block, index) for lanes [half, half + kLanes) of the blocks of a panel.
+template <PanelKind Kind, class Use>
+inline void each_block(const uint8_t* p, int blocks, int half, Use use) {
+    constexpr PanelShape kShape = panel_shape(Kind);
+    constexpr int kBytes = static_cast<int>(kShape.block_bytes());
+    if constexpr (kShape.wide) {
+        for (int b = 0; b < blocks; b += kWide) {
+            const Scales scales = load_scales<kShape>(p, half);
+            p += kShape.header_bytes();
+            for (int i = 0; i < kWide; ++i, p += kBytes) {
+                prefetch<kBytes>(p);
+                use(Block<Kind>(p, half, scales), b + i);
+            }
+        }
+    } else {
+        for (int b = 0; b < blocks; ++b, p += kBytes) {
+            prefetch<kBytes>(p);
+            use(Block<Kind>(p, half, Scales{}), b);
+        }
+    }
+}
 
 using PanelFunction = void (*)(const uint8_t* panel, int blocks, const Input& input, float* out,
                                size_t out_stride);
 
 // out[t * out_stride + r] for the 16 rows r of a panel and T tokens t.
-template <class Panel, int T>
+template <PanelKind Kind, int T>
 void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* out,
                    size_t out_stride) {
     const ActivationBlock* x = input.blocks;
@@ -108,44 +199,40 @@ void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* 
         F acc[T];
 #pragma GCC unroll 16
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        const uint8_t* p = panel;
-        for (int b = 0; b < blocks; ++b, p += Panel::kBytes) {
-            prefetch<Panel::kBytes>(p);
-            const Panel w(p, half);
+        each_block<Kind>(panel, blocks, half, [&](const Block<Kind>& w, int b) {
 #pragma GCC unroll 16
             for (int t = 0; t < T; ++t) acc[t] = w.add_to(acc[t], x[t * stride + b]);
-        }
+        });
 #pragma GCC unroll 16
         for (int t = 0; t < T; ++t) store(out + t * out_stride + half, acc[t]);
     }
 }
 
-template <class Panel, int T, int J>
-inline void multiply_column(const Panel& w, int i, const float* x, size_t stride, F* acc) {
+template <class Weights, int T, int J>
+inline void multiply_column(const Weights& w, int i, const float* x, size_t stride, F* acc) {
     const F weight = w.template weight<J>(i);
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t) acc[t] = fma(weight, set1(x[t * stride + 4 * i + J]), acc[t]);
 }
 
-template <class Panel, int T>
+template <PanelKind Kind, int T>
 void multiply_float(const uint8_t* panel, int blocks, const Input& input, float* out,
                     size_t out_stride) {
+    using Weights = Block<Kind>;
     const size_t stride = static_cast<size_t>(input.cols);
     for (int half = 0; half < kPanelRows; half += kLanes) {
         F acc[T];
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        const uint8_t* p = panel;
-        const float* x = input.floats;
-        for (int b = 0; b < blocks; ++b, p += Panel::kBytes, x += kBlock) {
-            const Panel w(p, half);
+        each_block<Kind>(panel, blocks, half, [&](const Weights& w, int b) {
+            const float* x = input.floats + static_cast<size_t>(b) * kBlock;
 #pragma GCC unroll 8
             for (int i = 0; i < 8; ++i) {
-                multiply_column<Panel, T, 0>(w, i, x, stride, acc);
-                multiply_column<Panel, T, 1>(w, i, x, stride, acc);
-                multiply_column<Panel, T, 2>(w, i, x, stride, acc);
-                multiply_column<Panel, T, 3>(w, i, x, stride, acc);
+                multiply_column<Weights, T, 0>(w, i, x, stride, acc);
+                multiply_column<Weights, T, 1>(w, i, x, stride, acc);
+                multiply_column<Weights, T, 2>(w, i, x, stride, acc);
+                multiply_column<Weights, T, 3>(w, i, x, stride, acc);
             }
-        }
+        });
         for (int t = 0; t < T; ++t) store(out + t * out_stride + half, acc[t]);
     }
 }
@@ -169,31 +256,31 @@ void multiply_plain(const uint8_t* panel, int blocks, const Input& input, float*
     }
 }
 
-using NibbleHalf = Nibbles<uint16_t, PanelKind::NibbleHalf>;
-using NibbleFloat = Nibbles<float, PanelKind::NibbleFloat>;
-using ByteHalf = Bytes<uint16_t, PanelKind::ByteHalf>;
-using ByteFloat2 = Bytes<float, PanelKind::ByteFloat2>;
-
 constexpr int kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};  // tokens of the tiles that exist
 constexpr int kFloatTile = 4;
 
-// By tokens, in the order of kTiles; entries beyond kMaxTile are not built.
-#define SGLITE_TILE(Panel, T) \
-    (T <= kMaxTile ? multiply_int8<Panel, (T <= kMaxTile ? T : 1)> : nullptr)
-#define SGLITE_TILES(Panel)                                                                       \
-    {SGLITE_TILE(Panel, 1),  SGLITE_TILE(Panel, 2), SGLITE_TILE(Panel, 3), SGLITE_TILE(Panel, 4), \
-     SGLITE_TILE(Panel, 5),  SGLITE_TILE(Panel, 6), SGLITE_TILE(Panel, 7), SGLITE_TILE(Panel, 8), \
-     SGLITE_TILE(Panel, 12), SGLITE_TILE(Panel, 16)}
+// By kind, then by tokens in the order of kTiles; entries beyond kMaxTile are not built.
+#define SGLITE_TILE(Kind, T) \
+    (T <= kMaxTile ? multiply_int8<PanelKind::Kind, (T <= kMaxTile ? T : 1)> : nullptr)
+#define SGLITE_TILES(Kind)                                                                    \
+    {SGLITE_TILE(Kind, 1),  SGLITE_TILE(Kind, 2), SGLITE_TILE(Kind, 3), SGLITE_TILE(Kind, 4), \
+     SGLITE_TILE(Kind, 5),  SGLITE_TILE(Kind, 6), SGLITE_TILE(Kind, 7), SGLITE_TILE(Kind, 8), \
+     SGLITE_TILE(Kind, 12), SGLITE_TILE(Kind, 16)}
 #define SGLITE_FLOAT_TILES(Function, Type) \
     {Function<Type, 1>, Function<Type, 2>, Function<Type, 3>, Function<Type, 4>}
+#define SGLITE_QUANTISED(Table)                                                                 \
+    Table(Four), Table(FourMin), Table(FourWide), Table(Five), Table(FiveMin), Table(FiveWide), \
+        Table(Eight), Table(TwoWide), Table(ThreeWide), Table(SixWide), Table(Curve),           \
+        Table(CurveWide)
+#define SGLITE_BLOCK_TILES(Kind) SGLITE_FLOAT_TILES(multiply_float, PanelKind::Kind)
 
-const PanelFunction kInt8Functions[][10] = {SGLITE_TILES(NibbleHalf), SGLITE_TILES(NibbleFloat),
-                                            SGLITE_TILES(ByteHalf), SGLITE_TILES(ByteFloat2)};
+const PanelFunction kInt8Functions[kQuantisedKinds][10] = {SGLITE_QUANTISED(SGLITE_TILES)};
 const PanelFunction kFloatFunctions[kPanelKinds][kFloatTile] = {
-    SGLITE_FLOAT_TILES(multiply_float, NibbleHalf), SGLITE_FLOAT_TILES(multiply_float, NibbleFloat),
-    SGLITE_FLOAT_TILES(multiply_float, ByteHalf),   SGLITE_FLOAT_TILES(multiply_float, ByteFloat2),
-    SGLITE_FLOAT_TILES(multiply_plain, uint16_t),   SGLITE_FLOAT_TILES(multiply_plain, float)};
+    SGLITE_QUANTISED(SGLITE_BLOCK_TILES), SGLITE_FLOAT_TILES(multiply_plain, uint16_t),
+    SGLITE_FLOAT_TILES(multiply_plain, Brain), SGLITE_FLOAT_TILES(multiply_plain, float)};
 
+#undef SGLITE_BLOCK_TILES
+#undef SGLITE_QUANTISED
 #undef SGLITE_TILE
 #undef SGLITE_TILES
 #undef SGLITE_FLOAT_TILES

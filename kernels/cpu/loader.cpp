@@ -88,7 +88,7 @@ void Loader::describe(const TensorView& tensor, Matrix& matrix) const {
     matrix.kind = find_format(tensor.type)->kind;
     matrix.rows = static_cast<int>(rows_of(tensor.shape));
     matrix.cols = static_cast<int>(tensor.shape.back());
-    matrix.panel_stride = panel_block_bytes(matrix.kind) * matrix.blocks();
+    matrix.panel_stride = panel_bytes(matrix.kind, matrix.blocks());
 }
 
 size_t Loader::reserve(size_t bytes) {

@@ -1,41 +1,61 @@
 #include "pack.h"
 
-#include "half.h"
-
 namespace sglite {
 namespace {
 
-void put_scale(uint8_t* at, int row, float value, bool half) {
-    if (half) {
-        const uint16_t bits = float_to_half(value);
-        memcpy(at + 2 * row, &bits, 2);
-    } else {
-        memcpy(at + 4 * row, &value, 4);
+// The planes of layout.h; `to` is the row's place in their first vector.
+void put_planes(uint8_t* to, int bits, const uint8_t* codes) {
+    if (bits == 8) {
+        for (int i = 0; i < 8; ++i) memcpy(to + 64 * i, codes + 4 * i, 4);
+        return;
+    }
+    int shift = 0;  // bits of the codes that lie in the planes before
+    int first = 0;  // the next plane's first vector
+    for (int plane = 4; plane > 0; plane /= 2) {
+        if ((bits & plane) == 0) continue;
+        const int sharing = 8 / plane;  // vectors of codes in one of the plane
+        for (int i = 0; i < 8; ++i) {
+            for (int j = 0; j < 4; ++j) {
+                const int part = codes[4 * i + j] >> shift & ((1 << plane) - 1);
+                uint8_t& byte = to[64 * (first + i / sharing) + j];
+                byte = static_cast<uint8_t>(byte | part << (i % sharing * plane));
+            }
+        }
+        shift += plane;
+        first += plane;
     }
 }
 
-void pack_row(uint8_t* block, PanelKind kind, int row, const BlockCodes& in) {
-    const bool half = kind == PanelKind::NibbleHalf || kind == PanelKind::ByteHalf;
-    const int scales = half ? 2 * kPanelRows : 4 * kPanelRows;  // bytes of 16 scales
-    put_scale(block, row, in.scale[0], half);
-    if (kind == PanelKind::NibbleHalf || kind == PanelKind::NibbleFloat) {
-        put_scale(block + scales, row, in.min, half);
-        uint8_t* codes = block + 2 * scales + 4 * row;
-        for (int i = 0; i < 4; ++i) {
-            for (int j = 0; j < 4; ++j) {
-                const uint8_t* pair = in.codes + 8 * i + j;
-                codes[64 * i + j] = static_cast<uint8_t>(pair[0] | pair[4] << 4);
-            }
+// Writes to zeroed memory.
+void pack_row(uint8_t* block, const PanelShape& shape, int row, const BlockCodes& in) {
+    if (shape.wide) {
+        for (int i = 0; i < shape.bytes; ++i) block[kPanelRows * i + row] = in.bytes[i];
+    } else {
+        for (int i = 0; i < shape.halves(); ++i) {
+            memcpy(block + 2 * (kPanelRows * i + row), in.halves + i, 2);
         }
-        return;
     }
-    uint8_t* codes = block + scales;
-    if (kind == PanelKind::ByteFloat2) {
-        put_scale(codes, row, in.scale[1], half);
-        codes += scales;
+    put_planes(block + shape.scale_bytes() + 4 * row, shape.bits, in.codes);
+}
+
+void pack_rows(const Matrix& matrix, uint8_t* to, const Format& format, const uint8_t* source,
+               int rows) {
+    const PanelShape shape = panel_shape(matrix.kind);
+    const size_t row_bytes = format.row_bytes(matrix.cols);
+    BlockCodes codes;
+    for (int r = 0; r < rows; ++r) {
+        uint8_t* at = to;
+        for (int b = 0; b < matrix.blocks(); ++b, at += shape.block_bytes()) {
+            format.unpack(source + r * row_bytes, b, codes);
+            if (shape.wide && b % kWide == 0) {
+                for (int i = 0; i < shape.halves(); ++i) {
+                    memcpy(at + 2 * (kPanelRows * i + r), codes.halves + i, 2);
+                }
+                at += shape.header_bytes();
+            }
+            pack_row(at, shape, r, codes);
+        }
     }
-    codes += 4 * row;
-    for (int i = 0; i < 8; ++i) memcpy(codes + 64 * i, in.codes + 4 * i, 4);
 }
 
 template <class Value>
@@ -53,25 +73,16 @@ void pack_plain(const Matrix& matrix, uint8_t* to, const uint8_t* source, int fi
 
 void pack_panels(const Matrix& matrix, uint8_t* data, const Format& format, const uint8_t* source,
                  int begin, int end) {
-    const size_t row_bytes = format.row_bytes(matrix.cols);
-    const size_t block_bytes = panel_block_bytes(matrix.kind);
     for (int panel = begin; panel < end; ++panel) {
         uint8_t* to = data + panel * matrix.panel_stride;
         const int first = panel * kPanelRows;
         const int rows = matrix.rows - first < kPanelRows ? matrix.rows - first : kPanelRows;
         if (matrix.kind == PanelKind::Float) {
             pack_plain<float>(matrix, to, source, first, rows);
-        } else if (matrix.kind == PanelKind::Half) {
+        } else if (!is_quantised(matrix.kind)) {
             pack_plain<uint16_t>(matrix, to, source, first, rows);
         } else {
-            BlockCodes codes;
-            for (int r = 0; r < rows; ++r) {
-                const uint8_t* row = source + (first + r) * row_bytes;
-                for (int b = 0; b < matrix.blocks(); ++b) {
-                    format.unpack(row, b, codes);
-                    pack_row(to + b * block_bytes, matrix.kind, r, codes);
-                }
-            }
+            pack_rows(matrix, to, format, source + first * format.row_bytes(matrix.cols), rows);
         }
     }
 }

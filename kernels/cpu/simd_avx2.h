@@ -23,6 +23,23 @@ inline F load(const float* p) { return _mm256_loadu_ps(p); }
 inline F load(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+struct Brain {
+    uint16_t bits;
+};
+inline F load(const Brain* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline F load(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+template <int Shift>
+inline F load_nibbles(const uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    const __m256i moved = _mm256_srli_epi32(_mm256_cvtepu8_epi32(bytes), Shift);
+    return _mm256_cvtepi32_ps(_mm256_and_si256(moved, _mm256_set1_epi32(15)));
+}
 inline void store(float* p, F x) { _mm256_storeu_ps(p, x); }
 inline void store(uint16_t* p, F x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
@@ -65,14 +82,21 @@ inline float max_lanes(F a) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
 }
 
-inline I int_zero() { return _mm256_setzero_si256(); }
+inline I int_set1(int32_t x) { return _mm256_set1_epi32(x); }
 inline F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
-inline Codes low_nibbles(Codes a) { return _mm256_and_si256(a, _mm256_set1_epi8(0x0f)); }
-inline Codes high_nibbles(Codes a) {
-    return _mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(0x0f));
+inline Codes code_zero() { return _mm256_setzero_si256(); }
+template <int Shift>
+inline Codes put_bits(Codes to, Codes from, uint8_t mask) {
+    const __m256i moved =
+        Shift < 0 ? _mm256_slli_epi16(from, -Shift & 15) : _mm256_srli_epi16(from, Shift & 15);
+    return _mm256_or_si256(to, _mm256_and_si256(moved, _mm256_set1_epi8(mask)));
+}
+inline Codes look_up(const uint8_t* table, Codes codes) {
+    const __m128i entries = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), codes);
 }
 template <int J>
 inline F code_to_float(Codes a) {
@@ -84,16 +108,16 @@ inline __m256i broadcast4(const int8_t* x) {
     memcpy(&four, x, 4);
     return _mm256_set1_epi32(four);
 }
-inline I dot_small(I acc, __m256i w, __m256i x) {
+inline I dot_vectors(I acc, __m256i w, __m256i x) {
     const __m256i pairs = _mm256_maddubs_epi16(w, x);
     return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-inline I dot_nibbles(I acc, Codes w, const int8_t* x) { return dot_small(acc, w, broadcast4(x)); }
+inline I dot_small(I acc, Codes w, const int8_t* x) { return dot_vectors(acc, w, broadcast4(x)); }
 // maddubs saturates on offset codes; |code| * (x with the sign of the code) stays below 2^15.
-inline I byte_start(const int32_t&) { return int_zero(); }
+inline I byte_start(int32_t) { return int_set1(0); }
 inline Codes prepare_bytes(Codes w) { return _mm256_xor_si256(w, _mm256_set1_epi8(-128)); }
 inline I dot_bytes(I acc, Codes w, const int8_t* x) {
-    return dot_small(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(broadcast4(x), w));
+    return dot_vectors(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(broadcast4(x), w));
 }
 
 inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {

@@ -23,6 +23,24 @@ inline F load(const float* p) { return _mm512_loadu_ps(p); }
 inline F load(const uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+struct Brain {
+    uint16_t bits;
+};
+inline F load(const Brain* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+inline F load(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+// The nibbles of bytes: bits [Shift, Shift + 4).
+template <int Shift>
+inline F load_nibbles(const uint8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m512i moved = _mm512_srli_epi32(_mm512_cvtepu8_epi32(bytes), Shift);
+    return _mm512_cvtepi32_ps(_mm512_and_si512(moved, _mm512_set1_epi32(15)));
+}
 inline void store(float* p, F x) { _mm512_storeu_ps(p, x); }
 inline void store(uint16_t* p, F x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
@@ -56,14 +74,23 @@ inline float first_lane(F a) { return _mm512_cvtss_f32(a); }
 inline float sum_lanes(F a) { return _mm512_reduce_add_ps(a); }
 inline float max_lanes(F a) { return _mm512_reduce_max_ps(a); }
 
-inline I int_zero() { return _mm512_setzero_si512(); }
+inline I int_set1(int32_t x) { return _mm512_set1_epi32(x); }
 inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 inline Codes load_codes(const uint8_t* p) {
     return _mm512_loadu_si512(reinterpret_cast<const void*>(p));
 }
-inline Codes low_nibbles(Codes a) { return _mm512_and_si512(a, _mm512_set1_epi8(0x0f)); }
-inline Codes high_nibbles(Codes a) {
-    return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(0x0f));
+inline Codes code_zero() { return _mm512_setzero_si512(); }
+// Or, with the bits of `mask` of each byte of `from`, moved down by Shift (up where it is below 0).
+template <int Shift>
+inline Codes put_bits(Codes to, Codes from, uint8_t mask) {
+    const __m512i moved =
+        Shift < 0 ? _mm512_slli_epi16(from, -Shift & 15) : _mm512_srli_epi16(from, Shift & 15);
+    return _mm512_or_si512(to, _mm512_and_si512(moved, _mm512_set1_epi8(mask)));
+}
+// Each code's entry of a table of 16.
+inline Codes look_up(const uint8_t* table, Codes codes) {
+    const __m128i entries = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), codes);
 }
 template <int J>
 inline F code_to_float(Codes a) {  // code J of each lane
@@ -75,12 +102,12 @@ inline __m512i broadcast4(const int8_t* x) {
     memcpy(&four, x, 4);
     return _mm512_set1_epi32(four);
 }
-// acc + the dot product of each lane's codes with x[0..3].
-inline I dot_nibbles(I acc, Codes w, const int8_t* x) {
+// acc + the dot product of each lane's codes, of 6 bits at most, with x[0..3].
+inline I dot_small(I acc, Codes w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, broadcast4(x));
 }
 // The same for 8-bit codes, less their offset of 128 once for all that begins at byte_start.
-inline I byte_start(const int32_t& offset) { return _mm512_set1_epi32(offset); }
+inline I byte_start(int32_t offset) { return _mm512_set1_epi32(offset); }
 inline Codes prepare_bytes(Codes w) { return w; }
 inline I dot_bytes(I acc, Codes w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, broadcast4(x));

@@ -46,6 +46,19 @@ inline F load(const float* p) {
 inline F load(const uint16_t* p) {
     return lanes([&](int i) { return half_to_float(p[i]); });
 }
+struct Brain {
+    uint16_t bits;
+};
+inline F load(const Brain* p) {
+    return lanes([&](int i) { return brain_to_float(p[i].bits); });
+}
+inline F load(const int8_t* p) {
+    return lanes([&](int i) { return static_cast<float>(p[i]); });
+}
+template <int Shift>
+inline F load_nibbles(const uint8_t* p) {
+    return lanes([&](int i) { return static_cast<float>(p[i] >> Shift & 15); });
+}
 inline void store(float* p, const F& x) { memcpy(p, x.lane, sizeof x.lane); }
 inline void store(uint16_t* p, const F& x) {
     for (int i = 0; i < kLanes; ++i) p[i] = float_to_half(x.lane[i]);
@@ -114,7 +127,11 @@ inline float max_lanes(const F& a) {
     return most;
 }
 
-inline I int_zero() { return I{}; }
+inline I int_set1(int32_t x) {
+    I out;
+    for (int i = 0; i < kLanes; ++i) out.lane[i] = x;
+    return out;
+}
 inline F to_float(const I& a) {
     return lanes([&](int i) { return static_cast<float>(a.lane[i]); });
 }
@@ -123,21 +140,26 @@ inline Codes load_codes(const uint8_t* p) {
     memcpy(out.code, p, sizeof out.code);
     return out;
 }
-inline Codes low_nibbles(const Codes& a) {
+inline Codes code_zero() { return Codes{}; }
+template <int Shift>
+inline Codes put_bits(const Codes& to, const Codes& from, uint8_t mask) {
     Codes out;
-    for (int i = 0; i < kLanes * 4; ++i) out.code[i] = a.code[i] & 0x0f;
+    for (int i = 0; i < kLanes * 4; ++i) {
+        const int moved = Shift < 0 ? from.code[i] << (-Shift & 7) : from.code[i] >> (Shift & 7);
+        out.code[i] = static_cast<uint8_t>(to.code[i] | (moved & mask));
+    }
     return out;
 }
-inline Codes high_nibbles(const Codes& a) {
+inline Codes look_up(const uint8_t* table, const Codes& codes) {
     Codes out;
-    for (int i = 0; i < kLanes * 4; ++i) out.code[i] = a.code[i] >> 4;
+    for (int i = 0; i < kLanes * 4; ++i) out.code[i] = table[codes.code[i] & 15];
     return out;
 }
 template <int J>
 inline F code_to_float(const Codes& a) {
     return lanes([&](int i) { return static_cast<float>(a.code[4 * i + J]); });
 }
-inline I dot_nibbles(const I& acc, const Codes& w, const int8_t* x) {
+inline I dot_small(const I& acc, const Codes& w, const int8_t* x) {
     I out;
     for (int i = 0; i < kLanes; ++i) {
         const uint8_t* code = w.code + 4 * i;
@@ -146,13 +168,9 @@ inline I dot_nibbles(const I& acc, const Codes& w, const int8_t* x) {
     }
     return out;
 }
-inline I byte_start(const int32_t& offset) {
-    I out;
-    for (int i = 0; i < kLanes; ++i) out.lane[i] = offset;
-    return out;
-}
+inline I byte_start(int32_t offset) { return int_set1(offset); }
 inline const Codes& prepare_bytes(const Codes& w) { return w; }
-inline I dot_bytes(const I& acc, const Codes& w, const int8_t* x) { return dot_nibbles(acc, w, x); }
+inline I dot_bytes(const I& acc, const Codes& w, const int8_t* x) { return dot_small(acc, w, x); }
 
 inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
     int32_t sum = 0;

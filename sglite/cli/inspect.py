@@ -1,4 +1,5 @@
-"""The text of `sglite inspect`: metadata, tensors and types of a GGUF file.
+"""The text of `sglite inspect`: metadata, tensors and types of a GGUF file, and what the CPU
+backend makes of them.
 
 Text from the file is shown as Python would write it wherever it could confuse a terminal.
 """
@@ -12,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from sglite.kernels import _cpu
 from sglite.runtime.models.gguf import GGUFFile, MetadataValue, StringArray
 
 _SHOWN_CHARACTERS = 70
@@ -39,9 +41,27 @@ def _tensor_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:
         for tensor in gguf.tensors.values()
     )
     return [
-        (_name(name), type_.name, " x ".join(map(str, shape)), f"{count} times" * (count > 1))
+        (
+            _name(name),
+            type_.name,
+            " x ".join(map(str, shape)),
+            f"{count} times" * (count > 1),
+            _packed(int(type_), shape),
+        )
         for (name, type_, shape), count in alike.items()
     ]
+
+
+def _packed(type_: int, shape: tuple[int, ...]) -> str:
+    """What the CPU backend makes of a tensor: kind, bytes and bits a weight; vectors become f32."""
+    formats = _cpu.panel_formats()
+    if type_ not in formats:
+        return "not supported"
+    if len(shape) == 1:
+        return f"f32, {4 * shape[0]:,} bytes"
+    kind, panel = formats[type_]
+    nbytes = -(-prod(shape[:-1]) // 16) * shape[-1] * panel // 256
+    return f"{kind}, {nbytes:,} bytes, {8 * nbytes / prod(shape):.2f} bits a weight"
 
 
 def _type_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:

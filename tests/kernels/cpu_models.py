@@ -132,26 +132,55 @@ def random_file(config: ModelConfig, kind: GGMLType, rng: np.random.Generator) -
     return FakeFile(Path("random.gguf"), infos, data)
 
 
+TYPES = [
+    GGMLType.F32,
+    GGMLType.F16,
+    GGMLType.BF16,
+    GGMLType.Q4_0,
+    GGMLType.Q4_1,
+    GGMLType.Q5_0,
+    GGMLType.Q5_1,
+    GGMLType.Q8_0,
+    GGMLType.Q2_K,
+    GGMLType.Q3_K,
+    GGMLType.Q4_K,
+    GGMLType.Q5_K,
+    GGMLType.Q6_K,
+    GGMLType.IQ4_NL,
+    GGMLType.IQ4_XS,
+]
+"""Every type that the backend multiplies with."""
+
+SCALES = {
+    GGMLType.Q4_0: {0: 8},
+    GGMLType.Q4_1: {0: 8, 2: 1},
+    GGMLType.Q5_0: {0: 16},
+    GGMLType.Q5_1: {0: 16, 2: 1},
+    GGMLType.Q8_0: {0: 128},
+    GGMLType.Q2_K: {80: 15 * 2, 82: 15},
+    GGMLType.Q3_K: {108: 32 * 4},
+    GGMLType.Q4_K: {0: 63 * 8, 2: 63},
+    GGMLType.Q5_K: {0: 63 * 16, 2: 63},
+    GGMLType.Q6_K: {208: 128 * 32},
+    GGMLType.IQ4_NL: {0: 127},
+    GGMLType.IQ4_XS: {0: 32 * 127},
+}
+"""Where the f16 scales of a block lie, and the largest code that they multiply."""
+
+
 def random_rows(
     kind: GGMLType, shape: tuple[int, ...], rng: np.random.Generator
 ) -> npt.NDArray[np.uint8]:
     """Random codes with scales that give values of about 1 / sqrt(columns)."""
     rows, cols = math.prod(shape[:-1]), shape[-1]
-    if kind in (GGMLType.F32, GGMLType.F16):
-        values = rng.normal(0, cols**-0.5, shape)
+    if kind in (GGMLType.F32, GGMLType.F16, GGMLType.BF16):
+        values = rng.normal(0, cols**-0.5, shape).astype(np.float32)
+        if kind == GGMLType.BF16:
+            return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
         return values.astype(np.float32 if kind == GGMLType.F32 else np.float16).view(np.uint8)
     length, size = kind.block
     blocks = rng.integers(0, 256, (rows, cols // length, size), np.uint8)
-    # Where the f16 scales of a block lie, and the largest code that they multiply.
-    scales = {
-        GGMLType.Q4_0: {0: 8},
-        GGMLType.Q4_1: {0: 8, 2: 1},
-        GGMLType.Q5_0: {0: 16},
-        GGMLType.Q8_0: {0: 128},
-        GGMLType.Q4_K: {0: 63 * 8, 2: 63},
-        GGMLType.Q6_K: {208: 128 * 32},
-    }[kind]
-    for at, most in scales.items():
+    for at, most in SCALES[kind].items():
         scale = rng.uniform(-1, 1, blocks.shape[:2]) * cols**-0.5 / most
         blocks[:, :, at : at + 2] = scale.astype(np.float16)[..., None].view(np.uint8)
     return blocks

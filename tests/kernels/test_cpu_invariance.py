@@ -106,7 +106,7 @@ def test_chunks_batches_and_pages(model: Model, seed: int, threads: int) -> None
             assert np.array_equal(logits, np.concatenate(wanted))
 
 
-@pytest.mark.parametrize("kind", [GGMLType.Q8_0, GGMLType.F16, GGMLType.Q4_K, GGMLType.Q6_K])
+@pytest.mark.parametrize("kind", models.TYPES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("activations", ["int8", "f32"])
 @pytest.mark.parametrize("isa", ISAS)
 def test_every_tile_size(

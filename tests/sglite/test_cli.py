@@ -69,8 +69,11 @@ def test_inspect_a_name(smollm2_path: Path) -> None:
     assert "llama.context_length 8,192" in lines
     assert any(line.startswith("tokenizer.ggml.tokens ['<|endoftext|>'") for line in lines)
     assert any(line.endswith("(49152 of them)]") for line in lines)
-    assert "token_embd.weight Q8_0 49152 x 576" in lines
-    assert "blk.*.ffn_down.weight Q4_1 576 x 1536 30 times" in lines
+    packed = "8-bit, scale per 32, 30,081,024 bytes, 8.50 bits a weight"
+    assert f"token_embd.weight Q8_0 49152 x 576 {packed}" in lines
+    packed = "4-bit, scale and min per 32, 552,960 bytes, 5.00 bits a weight"
+    assert f"blk.*.ffn_down.weight Q4_1 576 x 1536 30 times {packed}" in lines
+    assert "output_norm.weight F32 576 f32, 2,304 bytes" in lines
     assert any(line.startswith("Q4_1 210 tensors 106,168,320 weights") for line in lines)
     assert lines[-1].startswith("all 272 tensors 134,515,008 weights")
 
