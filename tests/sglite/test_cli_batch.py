@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import child
 from click.testing import CliRunner
 
 from sglite.cli import main
@@ -230,29 +231,30 @@ def test_killing_the_process_loses_and_repeats_no_row(folder: Path) -> None:
     output, journal = Path("out.jsonl"), Path("out.jsonl.journal")
     seen: set[int] = set()
     for round_ in (1, 2):
-        child = subprocess.Popen(command, cwd=folder)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            written = (
-                lines(output.read_bytes().rpartition(b"\n")[0].decode()) if output.exists() else []
-            )
-            if len(written) >= 80 * round_:
-                break
-            time.sleep(0.01)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        with child(command, folder) as batch:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                written = (
+                    lines(output.read_bytes().rpartition(b"\n")[0].decode())
+                    if output.exists()
+                    else []
+                )
+                if len(written) >= 80 * round_:
+                    break
+                time.sleep(0.01)
+            batch.send_signal(signal.SIGKILL)
         seen |= {row["index"] for row in written}
         done = [json.loads(x)["row"] for x in journal.read_bytes().split(b"\n")[1:-1]]
         assert seen <= {*done}
         assert len(done) < count
     before = len(journal.read_bytes().splitlines())
-    child = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-    while child.poll() is None and len(journal.read_bytes().splitlines()) < before + 20:
-        time.sleep(0.005)
-    assert child.poll() is None
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
-    assert child.returncode == 130
+    with child(command, folder, stderr=subprocess.PIPE) as batch:
+        while batch.poll() is None and len(journal.read_bytes().splitlines()) < before + 20:
+            time.sleep(0.005)
+        assert batch.poll() is None
+        batch.send_signal(signal.SIGINT)
+        _, err = batch.communicate(timeout=30)
+    assert batch.returncode == 130
     assert err == "the same command goes on where it ended\ninterrupted\n"
     done = [json.loads(x)["row"] for x in journal.read_bytes().split(b"\n")[1:-1]]
     assert len(done) == len({*done})  # nothing was done twice

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import child
 from click.testing import CliRunner
 
 import sglite as sgl
@@ -309,16 +310,14 @@ def test_an_interrupt(folder: Path) -> None:
         "import time\nimport sglite as sgl\n\n@sgl.function\ndef slow(s):\n"
         "    s += 'x' + sgl.gen('y')\n    print('running', flush=True)\n    time.sleep(60)\n"
     )
-    child = subprocess.Popen(
-        [COMMAND, "run", "slow.py", "--backend", "scripted"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert child.stdout is not None
-    assert child.stdout.readline() == "running\n"
-    started = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
-    assert (child.returncode, err) == (130, "interrupted\n")
+    command = [COMMAND, "run", "slow.py", "--backend", "scripted"]
+    with child(command, folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as slow:
+        assert slow.stdout is not None
+        assert slow.stdout.readline() == "running\n"
+        started = time.monotonic()
+        slow.send_signal(signal.SIGINT)
+        _, err = slow.communicate(timeout=20)
+    assert (slow.returncode, err) == (130, "interrupted\n")
     assert time.monotonic() - started < 10
 
 
