@@ -44,7 +44,7 @@ $(VENV)/.created: constraints.txt
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml CMakeLists.txt $(NATIVE)
-	@echo "building the native code and installing sglite (the first time about a minute)"
+	@echo "building the native code and installing sglite (the first time some minutes)"
 	@$(PIP) --no-build-isolation -e .
 	@touch $@
 
