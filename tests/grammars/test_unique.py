@@ -12,8 +12,9 @@ import math
 import random
 from typing import Any
 
+import jsonschema
 import pytest
-from trials import examples, mask_ids
+from trials import examples, finish, mask_ids
 
 from sglite.errors import GrammarError
 from sglite.grammars import Matcher, Vocabulary, compile_json_schema
@@ -184,3 +185,59 @@ def trial(seed: int, letters: Vocabulary) -> int:
 def test_masks_of_items_that_must_differ(letters: Vocabulary) -> None:
     seeds = random.sample(range(10**9), examples(120))
     assert sum(trial(seed, letters) for seed in seeds) > 1000
+
+
+_SMALL = {"$ref": "#/$defs/small"}
+_TREES: list[dict[str, Any]] = [
+    {"contains": {"type": "array"}, "minContains": 2, "uniqueItems": True},
+    {
+        "$defs": {
+            "small": {
+                "anyOf": [
+                    {"type": "boolean"},
+                    {"type": "array", "items": _SMALL, "uniqueItems": True, "minItems": 2},
+                ]
+            }
+        },
+        "type": "array",
+        "items": _SMALL,
+        "minItems": 4,
+        "uniqueItems": True,
+    },
+    {
+        "$defs": {"small": {"type": "array", "items": _SMALL, "uniqueItems": True}},
+        "type": "array",
+        "items": _SMALL,
+        "minItems": 5,
+        "uniqueItems": True,
+    },
+    {
+        "$defs": {
+            "small": {
+                "type": "object",
+                "properties": {"c": {"type": "array", "items": _SMALL, "minItems": 3}},
+                "additionalProperties": False,
+            }
+        },
+        "type": "array",
+        "items": _SMALL,
+        "minItems": 3,
+        "uniqueItems": True,
+    },
+]
+
+
+@pytest.mark.parametrize("schema", _TREES)
+def test_the_bound_of_different_items_is_kept(schema: dict[str, Any], letters: Vocabulary) -> None:
+    grammar = compile_json_schema(schema, letters, whitespace="single")
+    for seed in range(examples(20)):
+        text = json.loads(finish(grammar.matcher(), random.Random(seed), b""))
+        jsonschema.validate(text, schema)
+
+
+def test_trees_of_too_few_different_values_are_refused(letters: Vocabulary) -> None:
+    twins = {"type": "array", "items": _SMALL, "uniqueItems": True, "minItems": 2}
+    schema = {"$defs": {"small": {"anyOf": [{"type": "null"}, twins]}}, "$ref": "#/$defs/small"}
+    with pytest.raises(GrammarError, match="different values") as caught:
+        compile_json_schema(schema, letters)
+    assert caught.value.pointer == "/$defs/small"

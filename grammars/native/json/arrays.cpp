@@ -86,10 +86,7 @@ bool Arrays::can_close(const ArrayItem& item) const {
 
 // Counts that nothing asks for any more are kept at one number.
 void Arrays::cap(const ArrayShape& shape, ArrayProgress& at) const {
-    int64_t border = std::max(shape.low, static_cast<int64_t>(shape.first.size()));
-    border = std::max(border, shape.high);
-    for (const auto& part : shape.contains) border = std::max(border, part.begin);
-    at.items = std::min(at.items, border);
+    at.items = std::min(at.items, counted_items(shape));
     for (size_t i = 0; i < at.held.size(); ++i) {
         if (shape.contains[i].high < 0) at.held[i] = std::min(at.held[i], shape.contains[i].low);
     }

@@ -137,7 +137,8 @@ void Goals::Inside::discover(GoalId id) {
         for (const Atoms& atoms : expander.run(wanted, Type::kArray)) {
             if (auto shape = shapes.array(atoms)) {
                 has_unique_ = has_unique_ || shape->unique;
-                shape->id = arrays_++;
+                shape->id = static_cast<int32_t>(array_costs_.size());
+                array_costs_.push_back(kUnreachable);
                 found[id].arrays.push_back(std::move(*shape));
             }
         }

@@ -74,6 +74,15 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::unordered_map<uint64_t, GoalId> pairs;
 
   private:
+    // What a value costs that must differ from others, while none that does is known.
+    static constexpr int32_t kNotFound = 1 << 20;
+
+    struct Ranks {
+        std::vector<int32_t> costs{};  // of different values, ascending
+        int32_t heaviest = 0;          // of all that were looked at, holds for all if they are few
+        bool is_whole = true;          // whether every shape has a cost by now
+    };
+
     struct Supply {
         int64_t count = 0;
         bool exact = true;
@@ -117,10 +126,11 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     void prepare(const ObjectShape& shape);
     void prepare(const ArrayShape& shape);
 
-    std::vector<int32_t> ranks(GoalId id, size_t count, int depth);
+    // Bounds of up to `count` different values.
+    Ranks ranks(GoalId id, size_t count, int depth);
     const std::vector<int32_t>& scalar_ranks(GoalId id, size_t count);
-    std::vector<int32_t> ranks_of(const ObjectShape& shape, size_t count, int depth);
-    std::vector<int32_t> ranks_of(const ArrayShape& shape, size_t count, int depth);
+    Ranks ranks_of(const ObjectShape& shape, size_t count, int depth);
+    Ranks ranks_of(const ArrayShape& shape, size_t count, int depth);
 
     const Supply& supply_of(GoalId id);
     Supply count(const ObjectShape& shape);
@@ -135,6 +145,7 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     std::vector<GoalId> by_lit_;  // of goals with a single literal; kUnknown
     static constexpr GoalId kUnknown = -2;
     const std::array<int32_t, 3> literals_;  // what they cost
+    bool is_solved_ = false;                 // costs do not fall any more
     size_t discovered_ = 0;                  // goals whose shapes are known
     size_t finished_ = 0;                    // goals that do not change any more
     size_t prepared_ = 0;                    // goals of which nothing can fail later
@@ -146,7 +157,8 @@ struct Goals::Inside final : public Shapes::Source, public Costs {
     int supply_depth_ = 0;
     // Per goal: bounds of its scalars, ascending, and how many were asked for.
     std::unordered_map<GoalId, std::pair<size_t, std::vector<int32_t>>> scalar_ranks_;
-    int32_t objects_ = 0, arrays_ = 0;  // shapes so far
+    int32_t objects_ = 0;               // shapes so far
+    std::vector<int32_t> array_costs_;  // per shape, as far as they are known
     bool has_unique_ = false;
 };
 

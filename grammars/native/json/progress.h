@@ -70,11 +70,14 @@ struct ObjectProgress {
 };
 
 struct ArrayProgress {
-    int64_t items = 0;
+    int64_t items = 0;            // up to counted_items()
     std::vector<int64_t> held{};  // per shape.contains: items that held so far
 
     bool operator==(const ArrayProgress&) const = default;
 };
+
+// Beyond so many items their number makes no difference.
+int64_t counted_items(const ArrayShape& shape);
 
 // At most so many `some` demands in one shape.
 constexpr size_t kMostSome = 12;

@@ -14,9 +14,9 @@ GoalId item_goal(const ArrayShape& shape, int64_t index) {
     return index < static_cast<int64_t>(shape.first.size()) ? shape.first[index] : shape.rest;
 }
 
-// What the item at `index` costs at most.
-int32_t cost_of_item(const ArrayShape& shape, GoalId goal, int64_t index, Costs& costs) {
-    return shape.unique ? costs.nth(goal, index) : costs.goal(goal);
+// What an item costs at most behind `others`.
+int32_t cost_of_item(const ArrayShape& shape, GoalId goal, int64_t others, Costs& costs) {
+    return shape.unique ? costs.nth(goal, others) : costs.goal(goal);
 }
 
 int32_t cost_without_contains(const ArrayShape& shape, int64_t items, Costs& costs) {
@@ -104,7 +104,8 @@ class Filling {
                 if (part.high < 0) after[i] = std::min(after[i], std::max(part.low, held[i]));
             }
             if (!possible) continue;
-            const int64_t price = cost + cost_of_item(shape_, goal, index, costs_) + costs_.comma;
+            const int64_t before = others(index, held, bits);
+            const int64_t price = cost + cost_of_item(shape_, goal, before, costs_) + costs_.comma;
             if (price >= kUnreachable) {
                 costs_.unpayable();
                 continue;
@@ -112,6 +113,18 @@ class Filling {
             const auto [place, fresh] = longer.try_emplace(std::move(after), price);
             if (!fresh) place->second = std::min(place->second, price);
         }
+    }
+
+    // How many items before `index` may be of a kind: where items are not counted any more, a part
+    // of `contains` that lacks some has counted its own.
+    int64_t others(int64_t index, const std::vector<int64_t>& held, uint32_t bits) const {
+        int64_t least = at_.items < counted_items(shape_) ? index : kUnreachable;
+        for (size_t i = 0; i < held.size(); ++i) {
+            const auto& part = shape_.contains[i];
+            if (!(bits >> i & 1) || (part.high < 0 && held[i] >= part.low)) continue;
+            least = std::min(least, held[i] + std::min(index, part.begin));
+        }
+        return least == kUnreachable ? index : least;
     }
 
     // The goals that an item at `index` may meet, with the parts of `contains` that then hold.
@@ -148,6 +161,12 @@ class Filling {
 };
 
 }  // namespace
+
+int64_t counted_items(const ArrayShape& shape) {
+    int64_t most = std::max({shape.low, shape.high, static_cast<int64_t>(shape.first.size())});
+    for (const auto& part : shape.contains) most = std::max(most, part.begin);
+    return most;
+}
 
 ArrayProgress begin(const ArrayShape& shape) {
     if (shape.contains.size() > kMostSome) {

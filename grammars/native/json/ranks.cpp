@@ -25,31 +25,41 @@ void rise(std::vector<int32_t>& costs) {
 int32_t Goals::Inside::nth(GoalId id, int64_t others) {
     if (id == kNever || others == 0 || goal(id) >= kUnreachable) return goal(id);
     const size_t count = std::bit_ceil(std::min(static_cast<size_t>(others) + 1, kMostRanks));
-    const std::vector<int32_t> ranks = this->ranks(id, count, 0);
-    if (ranks.empty()) return goal(id);
-    return ranks[std::min(static_cast<size_t>(others), ranks.size() - 1)];
+    const Ranks ranks = this->ranks(id, count, 0);
+    if (ranks.costs.size() > static_cast<size_t>(others)) return ranks.costs[others];
+    if (found[id].objects.empty() && found[id].arrays.empty()) return ranks.heaviest;
+    const bool is_solved = is_solved_ || id < static_cast<GoalId>(finished_);
+    if (!is_solved) return ranks.is_whole ? ranks.heaviest : kNotFound;
+    if (ranks.costs.size() < count && supply_of(id).count >= kPlenty) {
+        throw Refused("'uniqueItems' over items nested so deep needs a search");
+    }
+    return ranks.heaviest;
 }
 
-// Bounds of up to `count` different values, ascending; the last one holds for all that may be left.
-std::vector<int32_t> Goals::Inside::ranks(GoalId id, size_t count, int depth) {
-    std::vector<int32_t> all = scalar_ranks(id, count);
+Goals::Inside::Ranks Goals::Inside::ranks(GoalId id, size_t count, int depth) {
+    if (goal(id) >= kUnreachable) return {{}, 0, id == kNever};
+    Ranks all{scalar_ranks(id, count)};
+    if (!all.costs.empty()) all.heaviest = all.costs.back();
     // Shapes may have values in common: of each kind the one with the most values is looked at.
     const auto add_best = [&](const auto& shapes) {
         std::vector<int32_t> best;
         for (const auto& shape : shapes) {
-            if (all.size() + best.size() >= count && depth > 0) break;
-            std::vector<int32_t> one = ranks_of(living(shape), count, depth);
-            std::ranges::sort(one);
-            if (one.size() > best.size() || (one.size() == best.size() && one < best)) {
-                best = std::move(one);
+            if (all.costs.size() + best.size() >= count && depth > 0) break;
+            Ranks one = ranks_of(shape, count, depth);
+            std::ranges::sort(one.costs);
+            all.is_whole = all.is_whole && one.is_whole;
+            all.heaviest = std::max(all.heaviest, one.heaviest);
+            if (one.costs.size() > best.size() ||
+                (one.costs.size() == best.size() && one.costs < best)) {
+                best = std::move(one.costs);
             }
         }
-        all.insert(all.end(), best.begin(), best.end());
+        all.costs.insert(all.costs.end(), best.begin(), best.end());
     };
     add_best(found[id].objects);
     add_best(found[id].arrays);
-    std::ranges::sort(all);
-    if (all.size() > count) all.resize(count);
+    std::ranges::sort(all.costs);
+    if (all.costs.size() > count) all.costs.resize(count);
     return all;
 }
 
@@ -85,46 +95,48 @@ const std::vector<int32_t>& Goals::Inside::scalar_ranks(GoalId id, size_t count)
     return ranks;
 }
 
-// Of objects that differ from the lightest in one member, and of those with the heaviest ones.
-std::vector<int32_t> Goals::Inside::ranks_of(const ObjectShape& shape, size_t count, int depth) {
+// Of objects that differ from the lightest in one member.
+Goals::Inside::Ranks Goals::Inside::ranks_of(const ObjectShape& shape, size_t count, int depth) {
     const int32_t least = cost_of(shape);
-    if (least >= kUnreachable) return {};
-    std::vector<int32_t> all{least};
+    if (least >= kUnreachable) return {{}, 0, false};
+    Ranks all{{least}, least, depth < kDeepestRanks};
     if (depth >= kDeepestRanks) return all;
     const int64_t required = std::ranges::count(shape.required, true);
     // Then the lightest one has nothing but what is required.
     const bool is_bare = shape.some.empty() && required >= shape.low;
     const bool has_room = is_bare && (shape.high < 0 || required < shape.high);
-    int32_t most = least;
-    for (size_t i = 0; i < shape.names.size() && all.size() < count; ++i) {
+    for (size_t i = 0; i < shape.names.size() && all.costs.size() < count; ++i) {
         if (!shape.required[i] && !has_room) continue;
-        const std::vector<int32_t> parts = ranks(shape.values[i], count, depth + 1);
-        if (parts.empty()) continue;
-        const int32_t before = shape.required[i] ? -std::min(goal(shape.values[i]), parts[0])
+        const Ranks parts = ranks(shape.values[i], count, depth + 1);
+        all.is_whole = all.is_whole && parts.is_whole;
+        if (parts.costs.empty()) continue;
+        const int32_t before = shape.required[i] ? -std::min(goal(shape.values[i]), parts.costs[0])
                                                  : add_cost(key(shape.names[i]), comma);
-        for (size_t part = shape.required[i] ? 1 : 0; part < parts.size(); ++part) {
-            all.push_back(add_cost(least, before + parts[part]));
+        for (size_t part = shape.required[i] ? 1 : 0; part < parts.costs.size(); ++part) {
+            all.costs.push_back(add_cost(least, before + parts.costs[part]));
         }
-        most = add_cost(most, before + parts.back());
+        all.heaviest = add_cost(all.heaviest, before + parts.heaviest);
     }
-    for (size_t i = 0; i < shape.extras.size() && has_room && all.size() < count; ++i) {
+    for (size_t i = 0; i < shape.extras.size() && has_room && all.costs.size() < count; ++i) {
         const auto& extra = shape.extras[i];
         const int32_t behind = add_cost(goal(extra.value), comma);
-        if (behind >= kUnreachable) continue;
-        for (const std::string& name : languages.examples(extra.keys, count)) {
-            all.push_back(add_cost(least, add_cost(extra_key(name), behind)));
+        if (behind >= kUnreachable) {
+            all.is_whole = false;
+            continue;
         }
-        most = std::max(most, all.back());
+        for (const std::string& name : languages.examples(extra.keys, count)) {
+            all.costs.push_back(add_cost(least, add_cost(extra_key(name), behind)));
+        }
+        all.heaviest = std::max(all.heaviest, all.costs.back());
     }
-    all.push_back(most);
     return all;
 }
 
 // Of arrays that grow from the lightest, and of those with the heaviest items of each length.
-std::vector<int32_t> Goals::Inside::ranks_of(const ArrayShape& shape, size_t count, int depth) {
-    const int32_t least = cost_of(shape);
-    if (least >= kUnreachable) return {};
-    std::vector<int32_t> all{least};
+Goals::Inside::Ranks Goals::Inside::ranks_of(const ArrayShape& shape, size_t count, int depth) {
+    const int32_t least = array_costs_[shape.id];
+    if (least >= kUnreachable) return {{}, 0, false};
+    Ranks all{{least}, least, depth < kDeepestRanks};
     if (depth >= kDeepestRanks) return all;
     const auto leading = static_cast<int64_t>(shape.first.size());
     const auto item = [&](int64_t i) { return i < leading ? shape.first[i] : shape.rest; };
@@ -132,28 +144,31 @@ std::vector<int32_t> Goals::Inside::ranks_of(const ArrayShape& shape, size_t cou
         const bool is_open =
             std::ranges::all_of(shape.contains, [](auto& c) { return c.high < 0; });
         if (!is_open || shape.high >= 0 || shape.rest == kNever) return all;
-        for (const int32_t more : ranks(shape.rest, count, depth + 1)) {
-            all.push_back(add_cost(least, more + comma));
+        for (const int32_t more : ranks(shape.rest, count, depth + 1).costs) {
+            all.costs.push_back(add_cost(least, more + comma));
+            all.heaviest = std::max(all.heaviest, all.costs.back());
         }
         return all;
     }
     int64_t ways = 1;  // to write arrays of this length
     int32_t heaviest = 2;
-    for (int64_t length = 0; all.size() < count; ++length) {
+    for (int64_t length = 0; all.costs.size() < count; ++length) {
         if (length >= shape.low && length > 1) {
             const int64_t others = length == shape.low ? ways - 1 : ways;
-            all.insert(all.end(), std::min<size_t>(others, count), heaviest);
+            all.costs.insert(all.costs.end(), std::min<size_t>(others, count), heaviest);
         }
+        if (length >= shape.low) all.heaviest = std::max(all.heaviest, heaviest);
         const GoalId next = item(length);
         if (next == kNever || (shape.high >= 0 && length >= shape.high)) break;
-        const std::vector<int32_t> parts = ranks(next, count, depth + 1);
-        const auto choices = static_cast<int64_t>(parts.size()) - (shape.unique ? length : 0);
+        const Ranks parts = ranks(next, count, depth + 1);
+        all.is_whole = all.is_whole && parts.is_whole;
+        const auto choices = static_cast<int64_t>(parts.costs.size()) - (shape.unique ? length : 0);
         if (choices <= 0) break;
-        for (size_t i = shape.low; length == 0 && shape.low <= 1 && i < parts.size(); ++i) {
-            all.push_back(add_cost(parts[i], 2));
+        for (size_t i = shape.low; length == 0 && shape.low <= 1 && i < parts.costs.size(); ++i) {
+            all.costs.push_back(add_cost(parts.costs[i], 2));
         }
         ways = std::min<int64_t>(ways * choices, kMostRanks);
-        heaviest = add_cost(heaviest, parts.back() + (length == 0 ? 0 : comma));
+        heaviest = add_cost(heaviest, parts.heaviest + (length == 0 ? 0 : comma));
     }
     return all;
 }

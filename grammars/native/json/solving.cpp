@@ -6,14 +6,21 @@
 namespace sglite::json {
 void Goals::Inside::settle() {
     evaluated_ = kNever;  // a refusal may have left it
+    is_solved_ = false;
     const size_t first = finished_;
     for (;;) {
         solve();
         if (!drop_scarce()) break;
-        for (size_t i = first; i < found.size(); ++i) found[i].cost = kUnreachable;
+        for (size_t i = first; i < found.size(); ++i) {
+            found[i].cost = kUnreachable;
+            for (const ArrayShape& shape : found[i].arrays) array_costs_[shape.id] = kUnreachable;
+        }
         supplies_.clear();
     }
-    for (; finished_ < found.size(); ++finished_) finish(static_cast<GoalId>(finished_));
+    is_solved_ = true;
+    for (; finished_ < found.size(); ++finished_) {
+        placed(finished_, [&](GoalId id) { finish(id); });
+    }
 }
 
 // Costs
@@ -58,11 +65,16 @@ void Goals::Inside::evaluate(GoalId id) {
     for (size_t i = 0; i < found[id].objects.size(); ++i) {
         cost = std::min(cost, cost_of(found[id].objects[i]));
     }
+    bool has_fallen = false;
     for (size_t i = 0; i < found[id].arrays.size(); ++i) {
-        cost = std::min(cost, cost_of(found[id].arrays[i]));
+        const int32_t now = cost_of(found[id].arrays[i]);
+        int32_t& before = array_costs_[found[id].arrays[i].id];
+        has_fallen = has_fallen || (has_unique_ && now < before);
+        before = std::min(before, now);
+        cost = std::min(cost, now);
     }
     evaluated_ = kNever;
-    if (cost >= found[id].cost) return;
+    if (cost >= found[id].cost && !has_fallen) return;
     found[id].cost = cost;
     for (const GoalId user : users_[id]) {
         if (queued_[user]) continue;
@@ -174,7 +186,13 @@ bool Goals::Inside::drop_scarce() {
 void Goals::Inside::finish(GoalId id) {
     Goal& goal = found[id];
     std::erase_if(goal.objects, [&](ObjectShape& shape) { return cost_of(shape) >= kUnreachable; });
-    std::erase_if(goal.arrays, [&](ArrayShape& shape) { return cost_of(shape) >= kUnreachable; });
+    std::erase_if(goal.arrays, [&](ArrayShape& shape) {
+        const int32_t cost = cost_of(shape);
+        if (shape.unique && cost >= kNotFound && cost < kUnreachable) {
+            throw Refused("'uniqueItems' over such items needs a search for different values");
+        }
+        return cost >= kUnreachable;
+    });
     for (ObjectShape& shape : goal.objects) shape = living(shape);
     for (ArrayShape& shape : goal.arrays) shape = living(shape);
     goal.supply = has_unique_ && goal.cost < kUnreachable ? supply_of(id).count : kPlenty;
