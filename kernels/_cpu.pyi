@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+UInt8 = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
 Float32 = npt.NDArray[np.float32]
 
@@ -96,6 +97,15 @@ class Model:
 
     def copy_pages(self, pairs: Int32) -> None:
         """Copy whole pages: int32 [N, 2] of (source, destination), in this order."""
+
+    def read_page(self, page: int, out: UInt8) -> None:
+        """K and V of a page over all layers, uint8 [bytes of a page]. Releases the GIL.
+
+        Raises ValueError for a page or a length that there is not.
+        """
+
+    def write_page(self, page: int, data: UInt8) -> None:
+        """Put back what `read_page` gave, into any page of a model made alike."""
 
     @property
     def isa(self) -> str: ...

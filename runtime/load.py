@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from sglite.errors import ModelError
 from sglite.grammars import Vocabulary
@@ -31,7 +32,8 @@ def load_engine(
     """Build the engine for `name` (a known name, a path or hf:ORG/REPO/FILE).
 
     context: most tokens of one sequence, None for the model's own limit. kv_memory: bytes of KV
-    cache, None for DEFAULT_KV_MEMORY. Raises ModelError for a model that cannot be found, read or
+    cache, None for DEFAULT_KV_MEMORY. prefix_cache: whether prefixes are kept, or the folder to
+    save them in. Raises ModelError for a model that cannot be found, read or
     run, ValueError for an argument out of range and TypeError for one that is no number.
     """
     for argument, value in (("threads", threads), ("context", context), ("kv_memory", kv_memory)):
@@ -40,11 +42,6 @@ def load_engine(
     if backend != "cpu":
         raise ModelError(
             f"no backend named {backend!r}; this version has 'cpu', 'scripted' and 'remote'"
-        )
-    if not isinstance(prefix_cache, bool):
-        raise ValueError(
-            f"prefix_cache={prefix_cache!r}: this version keeps the prefix cache in memory alone; "
-            "pass True or False"
         )
     path = resolve(name)
     gguf = GGUFFile.open(path)
@@ -62,7 +59,12 @@ def load_engine(
         encode=tokenizer.encode_bytes,
     )
     engine = LocalEngine(
-        name, runner, tokenizer, vocabulary, prefix_cache=prefix_cache, context=context
+        name,
+        runner,
+        tokenizer,
+        vocabulary,
+        prefix_cache=prefix_cache if isinstance(prefix_cache, bool) else Path(prefix_cache),
+        context=context,
     )
     engine.path = path
     return engine

@@ -28,7 +28,8 @@ class Model:
     `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`; a known name is
     fetched on first use. `threads` None: one per core. `context`: most tokens of one sequence,
     None: what the model was made for. `kv_memory` in bytes, None: 1 GiB or less.
-    `prefix_cache` False computes every prompt anew.
+    `prefix_cache` False computes every prompt anew; the path of a folder also saves prefixes
+    there, so that a prompt that was seen before a restart costs nothing after it.
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one

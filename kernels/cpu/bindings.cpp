@@ -18,6 +18,7 @@ namespace sglite {
 namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WritableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pairs = nb::ndarray<const int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 using Logits = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -80,6 +81,16 @@ void copy_pages(PyModel& self, const Pairs& pairs) {
     self.model->copy_pages(span_of(pairs));
 }
 
+void read_page(const PyModel& self, int64_t page, const WritableBytes& out) {
+    nb::gil_scoped_release release;
+    self.model->read_page(page, span_of(out));
+}
+
+void write_page(PyModel& self, int64_t page, const Bytes& data) {
+    nb::gil_scoped_release release;
+    self.model->write_page(page, span_of(data));
+}
+
 std::string panel_text(PanelKind kind) {
     if (!is_quantised(kind)) {
         return kind == PanelKind::Float ? "f32" : kind == PanelKind::Half ? "f16" : "bf16";
@@ -124,6 +135,8 @@ NB_MODULE(_cpu, m) {
              "context_start"_a.noconvert(), "pages"_a.noconvert(), "page_start"_a.noconvert(),
              "logit_tokens"_a.noconvert(), "logits"_a.noconvert())
         .def("copy_pages", &copy_pages, "pairs"_a.noconvert())
+        .def("read_page", &read_page, "page"_a, "out"_a.noconvert())
+        .def("write_page", &write_page, "page"_a, "data"_a.noconvert())
         .def_prop_ro("isa", [](const PyModel& self) { return self.model->isa(); })
         .def_prop_ro("threads", [](const PyModel& self) { return self.model->threads(); });
 }

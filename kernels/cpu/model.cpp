@@ -372,13 +372,14 @@ void Model::forward(const PlanView& plan, std::span<float> logits) {
               [](const Argument& all, Phases& phases) { all.walk(all.step, phases); });
 }
 
+void Model::check_page(int64_t page, const char* what) const {
+    require(page >= 0 && page < pages_, "page " + std::to_string(page) + " " + what +
+                                            ", there are " + std::to_string(pages_) + " pages");
+}
+
 void Model::copy_pages(std::span<const int32_t> pairs) {
     const std::lock_guard lock(mutex_);
-    for (const int32_t page : pairs) {
-        require(page >= 0 && page < pages_, "page " + std::to_string(page) +
-                                                " to copy, there are " + std::to_string(pages_) +
-                                                " pages");
-    }
+    for (const int32_t page : pairs) check_page(page, "to copy");
     const size_t bytes = kv_head_bytes();
     for (int head = 0; head < weights_.layer_count * weights_.kv_heads; ++head) {
         unsigned char* pages = kv_.data() + bytes * pages_ * head;
@@ -387,6 +388,32 @@ void Model::copy_pages(std::span<const int32_t> pairs) {
             memcpy(pages + bytes * pairs[i + 1], pages + bytes * pairs[i], bytes);
         }
     }
+}
+
+void Model::read_page(int64_t page, std::span<uint8_t> out) const {
+    const std::lock_guard lock(mutex_);
+    check_page(page, "to read");
+    require(out.size() == page_bytes(), "a page has " + std::to_string(page_bytes()) +
+                                            " bytes, not " + std::to_string(out.size()));
+    const size_t bytes = kv_head_bytes();
+    for (size_t head = 0; head * bytes < out.size(); ++head) {
+        memcpy(out.data() + head * bytes, kv_.data() + bytes * (pages_ * head + page), bytes);
+    }
+}
+
+void Model::write_page(int64_t page, std::span<const uint8_t> data) {
+    const std::lock_guard lock(mutex_);
+    check_page(page, "to write");
+    require(data.size() == page_bytes(), "a page has " + std::to_string(page_bytes()) +
+                                             " bytes, not " + std::to_string(data.size()));
+    const size_t bytes = kv_head_bytes();
+    for (size_t head = 0; head * bytes < data.size(); ++head) {
+        memcpy(kv_.data() + bytes * (pages_ * head + page), data.data() + head * bytes, bytes);
+    }
+}
+
+size_t Model::page_bytes() const {
+    return kv_head_bytes() * weights_.layer_count * weights_.kv_heads;
 }
 
 }  // namespace sglite

@@ -56,6 +56,9 @@ class Model {
     // does not hold together, before anything is written.
     void forward(const PlanView& plan, std::span<float> logits);
     void copy_pages(std::span<const int32_t> pairs);
+    // K and V of one page over all layers, [page_bytes()].
+    void read_page(int64_t page, std::span<uint8_t> out) const;
+    void write_page(int64_t page, std::span<const uint8_t> data);
 
     std::string_view isa() const { return isa_; }
     int threads() const { return pool_.size(); }
@@ -64,6 +67,8 @@ class Model {
   private:
     void take_ropes(const ModelOptions& options);
     size_t kv_head_bytes() const;  // of one page
+    size_t page_bytes() const;     // over all layers and heads
+    void check_page(int64_t page, const char* what) const;
     void arrange(const PlanView& plan);
     Attendants attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const;
     Step prepare(const PlanView& plan, std::span<float> logits);
@@ -80,7 +85,7 @@ class Model {
     std::string_view isa_;
     StepFunction step_;
     ThreadPool pool_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
 
     // Of the step that runs; kept between steps to save allocations.
     Memory scratch_;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from sglite.errors import ModelError
 from sglite.kernels import _cpu
 from sglite.runtime.backends.base import Backend, DrawRequest, Float32
 from sglite.runtime.models.config import Experts, ModelConfig
+from sglite.runtime.models.file_digest import digest_of
 from sglite.runtime.models.gguf import GGUFFile
 from sglite.runtime.models.tensors import model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
@@ -156,6 +158,8 @@ class CpuBackend(Backend):
         except ValueError as error:
             raise ModelError(f"{gguf.path}: {error}") from error
         _let_go(gguf.data(name) for name in gguf.tensors)
+        self._path = Path(gguf.path)
+        self._numerics = (config, kv_dtype, activations)
         self.isa = self._model.isa
         self.threads = threads
         self.vocab_size = config.vocab_size
@@ -183,6 +187,20 @@ class CpuBackend(Backend):
     def copy_pages(self, pairs: npt.NDArray[np.int32]) -> None:
         """Copy whole pages: int32 [N, 2] of (source, destination)."""
         self._open_model().copy_pages(pairs)
+
+    def page_identity(self, memo: Path) -> bytes:
+        """See Backend: model file, config, types, instruction set and the kernels themselves."""
+        kernels = digest_of(Path(_cpu.__file__), memo)
+        parts = (digest_of(self._path, memo), kernels, self.isa, PAGE_SIZE, *self._numerics)
+        return blake2b(repr(parts).encode(), digest_size=32).digest()
+
+    def read_page(self, page: int, out: npt.NDArray[np.uint8]) -> None:
+        """Copy a page to uint8 [bytes_per_page]."""
+        self._open_model().read_page(page, out)
+
+    def write_page(self, page: int, data: npt.NDArray[np.uint8]) -> None:
+        """Copy to a page what `read_page` gave, also in a backend of the same identity."""
+        self._open_model().write_page(page, data)
 
     def draw(self, logits: Float32, request: DrawRequest) -> tuple[npt.NDArray[np.int32], Float32]:
         """Draw one outcome a row; see Backend."""

@@ -280,7 +280,8 @@ class FakeBackend(Backend):
     vocab_size = VOCAB
     bytes_per_page = PAGE_SIZE * 8
 
-    def __init__(self, pages: int = 64, max_context: int = 512) -> None:
+    def __init__(self, pages: int = 64, max_context: int = 512, name: str = "fake") -> None:
+        self.name = name
         self.pages_total = pages
         self.max_context = max_context
         self.store = np.full((pages, PAGE_SIZE), -1, np.int64)
@@ -313,6 +314,15 @@ class FakeBackend(Backend):
     def copy_pages(self, pairs) -> None:
         for source, destination in pairs:
             self.store[destination] = self.store[source]
+
+    def page_identity(self, memo) -> bytes:
+        return hashlib.blake2b(self.name.encode(), digest_size=32).digest()
+
+    def read_page(self, page, out) -> None:
+        out[:] = self.store[page].view(np.uint8)
+
+    def write_page(self, page, data) -> None:
+        self.store[page] = np.array(data).view(np.int64)
 
     def draw(self, logits, request: DrawRequest):
         ids, logprobs = [], []
