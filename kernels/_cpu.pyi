@@ -89,8 +89,12 @@ class Model:
         page_start: Int32,
         logit_tokens: Int32,
         logits: Float32,
+        head_panels: Int32 | None = None,
     ) -> None:
         """One step of a StepPlan's arrays; writes logits float32 [L, V]. Releases the GIL.
+
+        head_panels: int32, ascending; panel p stands for the columns 16 p to 16 p + 15 of the
+        logits, and others are left as they are. None: all.
 
         Raises ValueError, with nothing written, for a plan that does not hold together.
         """

@@ -17,6 +17,9 @@ from collections.abc import Sequence as Items
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from sglite.errors import CancelledError, CapacityError, ModelError
 from sglite.runtime.backends.base import Backend, Float32
 from sglite.runtime.cache.page_files import PageFiles
@@ -273,7 +276,8 @@ class LocalEngine(Engine):
         if not rows:
             return
         try:
-            logits = self._backend.forward(flatten(row.laid_flat() for row in rows))
+            plan = flatten((row.laid_flat() for row in rows), self._wanted(rows))
+            logits = self._backend.forward(plan)
         except Exception as error:
             if len(rows) == 1:
                 self._lifecycle.fail(rows[0].sequence, error)
@@ -285,6 +289,24 @@ class LocalEngine(Engine):
         self._metrics.rows += len(rows)
         self._metrics.computed_tokens += sum(row.count for row in rows)
         yield rows, logits
+
+    def _wanted(self, rows: list[Row]) -> npt.NDArray[np.uint32] | None:
+        """The ids whose logits these rows ask for, None for all. Loads the draw, whose masks say
+        so."""
+        drawn: list[Generation] = []
+        for row in rows:
+            task = row.sequence.task
+            if row.logits and not isinstance(task, Generation):
+                return None
+            if row.logits and isinstance(task, Generation):
+                drawn.append(task)
+        if not drawn:
+            return None
+        try:
+            self._batch.load(drawn, self._constraints)
+        except Exception:
+            return None  # it is met again, row by row, when they draw
+        return self._batch.wanted()
 
     def _hand_out(self, rows: list[Row], logits: Float32) -> None:
         """Give every row's logits to what it works on."""
@@ -310,7 +332,9 @@ class LocalEngine(Engine):
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:
         """Draw one outcome for each generation: together, or one by one where together raises."""
         try:
-            self._batch.load(drawn, self._constraints)
+            if not self._batch.holds(drawn):
+                self._batch.load(drawn, self._constraints)
+            self._batch.unload()
             request = self._batch.request()
             ids, logprobs = self._backend.draw(logits, request)
         except Exception as error:

@@ -280,6 +280,16 @@ void Model::arrange(const PlanView& plan) {
         require(plan.logit_tokens[i] > before && plan.logit_tokens[i] < tokens,
                 "logit_tokens must ascend within 0.." + std::to_string(tokens - 1));
     }
+    if (plan.head_panels) {
+        int64_t before = -1;
+        require(!plan.head_panels->empty(), "head_panels names no panel");
+        for (const int32_t panel : *plan.head_panels) {
+            require(
+                panel > before && panel < weights_.head.panels(),
+                "head_panels must ascend within 0.." + std::to_string(weights_.head.panels() - 1));
+            before = panel;
+        }
+    }
     positions_.resize(tokens);
     token_pages_.resize(tokens);
     page_counts_.resize(tokens);
@@ -348,6 +358,10 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     step.max_cols = max_cols_;
     step.kv = kv_.data();
     step.kv_pages = pages_;
+    if (plan.head_panels) {
+        step.head_panels = plan.head_panels->data();
+        step.head_count = static_cast<int>(plan.head_panels->size());
+    }
     step.logits = logits.data();
     Carver measure(nullptr);
     carve(measure, step, thread_scratch_);

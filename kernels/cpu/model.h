@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ struct ModelOptions {
 // The arrays of a StepPlan, see runtime/plan.py.
 struct PlanView {
     std::span<const int32_t> tokens, query_start, context_start, pages, page_start, logit_tokens;
+    std::optional<std::span<const int32_t>> head_panels{};
 };
 
 // Names that ModelOptions::isa may have here, the best one first.
@@ -52,8 +54,9 @@ class Model {
     // Throws std::invalid_argument with the name of what is wrong.
     Model(const ModelOptions& options, const std::vector<TensorView>& tensors);
 
-    // Writes float32 [logit_tokens, vocab_size]. Throws std::invalid_argument for a plan that
-    // does not hold together, before anything is written.
+    // Writes float32 [logit_tokens, vocab_size]; with a plan that has head_panels only the columns
+    // of these, 16 each. Throws std::invalid_argument for a plan that does not hold together,
+    // before anything is written.
     void forward(const PlanView& plan, std::span<float> logits);
     void copy_pages(std::span<const int32_t> pairs);
     // K and V of one page over all layers, [page_bytes()].

@@ -46,7 +46,8 @@ class Backend(ABC):
 
     @abstractmethod
     def forward(self, plan: StepPlan) -> Float32:
-        """Logits float32 [L, V]; a view that the next call overwrites. Releases the GIL.
+        """Logits float32 [L, V]; a view that the next call overwrites. Releases the GIL. Columns
+        outside of the plan's `logit_mask` may hold anything.
 
         A row's logits have the same bits whatever else is in the plan, however its tokens are cut
         into chunks and whichever pages hold its context.

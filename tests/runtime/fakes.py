@@ -238,7 +238,7 @@ def logits_after(context: Sequence[int]) -> np.ndarray:
 
 def draw_one(logits, allowed, end_ids, end_rest, temperature, top_p, top_k, min_p, uniform):
     """The contract of Backend.draw for one row, word by word."""
-    p = np.exp(logits.astype(np.float64) - logits.max())
+    p = np.exp(logits.astype(np.float64) - np.nanmax(logits))
     end = set(end_ids)
     keep = np.array([t in allowed and t not in end for t in range(len(p))])
     ends = bool(end) or end_rest
@@ -289,6 +289,7 @@ class FakeBackend(Backend):
         self.computed = 0
         self.batches: list[int] = []
         self.poison: int | None = None
+        self.partial = 0
 
     def forward(self, plan: StepPlan):
         rows = len(plan.context_start)
@@ -309,7 +310,12 @@ class FakeBackend(Backend):
                     context = self.store[pages].reshape(-1)[: position + 1]
                     assert (context >= 0).all(), "reads a slot that was never written"
                     out.append(logits_after(context))
-        return np.array(out, np.float32).reshape(len(out), VOCAB)
+        logits = np.array(out, np.float32).reshape(len(out), VOCAB)
+        if plan.logit_mask is not None:
+            self.partial += 1
+            bits = np.unpackbits(plan.logit_mask.view(np.uint8), bitorder="little")[:VOCAB]
+            logits[:, bits == 0] = np.nan  # whoever reads them gets nothing of use
+        return logits
 
     def copy_pages(self, pairs) -> None:
         for source, destination in pairs:
