@@ -238,8 +238,13 @@ def logits_after(context: Sequence[int]) -> np.ndarray:
 
 def draw_one(logits, allowed, end_ids, end_rest, temperature, top_p, top_k, min_p, uniform):
     """The contract of Backend.draw for one row, word by word."""
-    p = np.exp(logits.astype(np.float64) - np.nanmax(logits))
     end = set(end_ids)
+    counts = [end_rest or t in allowed or t in end for t in range(len(logits))]
+    assert not np.isnan(logits[counts]).any(), "reads a logit that was not asked for"
+    top = logits[counts].max(initial=-np.inf)
+    if top == -np.inf:
+        raise ValueError("every logit that counts is -inf")
+    p = np.exp(np.where(counts, logits, -np.inf).astype(np.float64) - top)
     keep = np.array([t in allowed and t not in end for t in range(len(p))])
     ends = bool(end) or end_rest
     mass_end = sum(p[t] for t in end)
