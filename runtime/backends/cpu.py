@@ -1,4 +1,4 @@
-"""The CPU backend: a GGUF model on the native kernels.
+"""The CPU backend: a model of a file on the native kernels.
 
 It checks the file's tensors against the config, packs them once, and makes one native call a step.
 It knows nothing of sequences, of who owns a page, or of how a file is read.
@@ -21,8 +21,7 @@ from sglite.kernels import _cpu
 from sglite.runtime.backends.base import Backend, DrawRequest, Float32
 from sglite.runtime.models.config import Experts, ModelConfig
 from sglite.runtime.models.file_digest import digest_of
-from sglite.runtime.models.gguf import GGUFFile
-from sglite.runtime.models.tensors import model_tensors
+from sglite.runtime.models.tensors import TensorFile, model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 _KV_BYTES = {"f16": 2, "f32": 4}
@@ -73,6 +72,8 @@ def _let_go(arrays: Iterable[npt.NDArray[np.uint8]]) -> None:
     maps: dict[int, mmap.mmap] = {}
     for array in arrays:
         buffer: object = array.base
+        while isinstance(buffer, np.ndarray):
+            buffer = buffer.base
         # A writable mapping may hold what its file does not.
         if isinstance(buffer, memoryview) and buffer.readonly:
             owner: object = buffer.obj
@@ -95,7 +96,7 @@ class CpuBackend(Backend):
 
     def __init__(
         self,
-        gguf: GGUFFile,
+        file: TensorFile,
         config: ModelConfig,
         *,
         threads: int | None = None,
@@ -119,7 +120,7 @@ class CpuBackend(Backend):
             raise ValueError(f"{ISA_VARIABLE}={isa}: this machine has {known}")
         tensors = [
             (name, int(kind), shape, data)
-            for name, kind, shape, data in model_tensors(gguf, config)
+            for name, kind, shape, data in model_tensors(file, config)
         ]
         experts = config.experts or Experts(0, 0, False)
         ropes = list(dict.fromkeys(layer.rope for layer in config.layers if layer.rope))
@@ -158,10 +159,11 @@ class CpuBackend(Backend):
                 isa=isa,
             )
         except ValueError as error:
-            raise ModelError(f"{gguf.path}: {error}") from error
-        _let_go(gguf.data(name) for name in gguf.tensors)
-        self._path = Path(gguf.path)
-        self._numerics = (config, kv_dtype, activations)
+            raise ModelError(f"{file.path}: {error}") from error
+        _let_go(data for _, _, _, data in tensors)
+        self._files = tuple(file.files)
+        kinds = [(name, kind) for name, kind, _, _ in tensors]
+        self._numerics = (config, kv_dtype, activations, kinds)
         self.isa = self._model.isa
         self.threads = threads
         self.vocab_size = config.vocab_size
@@ -203,7 +205,8 @@ class CpuBackend(Backend):
     def page_identity(self, memo: Path) -> bytes:
         """See Backend: model file, config, types, instruction set and the kernels themselves."""
         kernels = digest_of(Path(_cpu.__file__), memo)
-        parts = (digest_of(self._path, memo), kernels, self.isa, PAGE_SIZE, *self._numerics)
+        files = [digest_of(path, memo) for path in self._files]
+        parts = (files, kernels, self.isa, PAGE_SIZE, *self._numerics)
         return blake2b(repr(parts).encode(), digest_size=32).digest()
 
     def read_page(self, page: int, out: npt.NDArray[np.uint8]) -> None:

@@ -35,6 +35,10 @@ class FakeFile:
     tensors: dict[str, TensorInfo]
     bytes_of: dict[str, npt.NDArray[np.uint8]]
 
+    @property
+    def files(self) -> list[Path]:
+        return []
+
     def data(self, name: str) -> npt.NDArray[np.uint8]:
         return self.bytes_of[name]
 
