@@ -54,8 +54,8 @@ class Model {
 
     // Writes float32 [logit_tokens, vocab_size]. Throws std::invalid_argument for a plan that
     // does not hold together, before anything is written.
-    void forward(const PlanView& plan, std::span<float> logits);
-    void copy_pages(std::span<const int32_t> pairs);
+    void forward(const PlanView& theirs, std::span<float> logits);
+    void copy_pages(std::span<const int32_t> theirs);
 
     std::string_view isa() const { return isa_; }
     int threads() const { return pool_.size(); }
@@ -64,6 +64,8 @@ class Model {
   private:
     void take_ropes(const ModelOptions& options);
     size_t kv_head_bytes() const;  // of one page
+    // A copy that nobody else writes to between the checks and the step.
+    PlanView keep(const PlanView& theirs);
     void arrange(const PlanView& plan);
     Attendants attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const;
     Step prepare(const PlanView& plan, std::span<float> logits);
@@ -85,7 +87,7 @@ class Model {
     // Of the step that runs; kept between steps to save allocations.
     Memory scratch_;
     std::vector<ThreadScratch> thread_scratch_;
-    std::vector<int32_t> positions_, page_counts_, order_, row_order_, last_order_, last_rows_;
+    std::vector<int32_t> plan_, positions_, page_counts_, order_, row_order_, last_order_, last_rows_;
     std::vector<const int32_t*> token_pages_;
 };
 

@@ -12,7 +12,8 @@ from hostile import SECONDS, trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mask_oracle import accepts
-from trials import examples, small_vocabulary
+from limits import examples
+from trials import small_vocabulary
 
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_json_schema

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 from mask_oracle import accepts, draw
-from trials import examples
+from limits import examples
 
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_json_schema
