@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 NATIVE := $(wildcard kernels/cpu/* grammars/native/* grammars/native/*/*)
 
-.PHONY: demo test test-sanitize test-races lint format bench wheel clean
+.PHONY: demo test test-sanitize sanitize-sample test-races lint format bench wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sglite pull smollm2
@@ -18,17 +18,22 @@ test: $(VENV)/.installed-dev
 # The native code under AddressSanitizer and UndefinedBehaviorSanitizer, with fewer examples. Leaks
 # are not looked for: Python itself keeps what it interned. PYTHONMALLOC: so that each of its objects
 # has borders. Needs GCC.
-test-sanitize: $(VENV)-address/.installed
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+ADDRESS = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	PYTHONMALLOC=malloc SGLITE_SLOWDOWN=30 SGLITE_FUZZ=0.2 \
-	$(VENV)-address/bin/python -m pytest -m "not model" --timeout 0 $(or $(TESTS),tests/grammars tests/kernels tests/runtime)
+	PYTHONMALLOC=malloc SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-address/bin/python
+
+test-sanitize: $(VENV)-address/.installed
+	$(ADDRESS) -m pytest -m "not model" --timeout 0 $(or $(TESTS),tests/grammars tests/kernels tests/runtime)
+
+# All masks on the way of all instances of a sample of schemas: SAMPLE=cases.jsonl.gz
+sanitize-sample: $(VENV)-address/.installed
+	$(ADDRESS) tests/grammars/sample_masks.py $(if $(SAMPLE),--sample $(SAMPLE))
 
 # Threads that use one grammar or one model, under ThreadSanitizer.
 test-races: $(VENV)-thread/.installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 \
-	SGLITE_SLOWDOWN=30 SGLITE_FUZZ=0.2 \
-	$(VENV)-thread/bin/python -m pytest --timeout 0 $(or $(TESTS),tests/grammars/test_grammar_threads.py tests/kernels/test_cpu_threads.py)
+	SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-thread/bin/python -m pytest --timeout 0 \
+		$(or $(TESTS),tests/grammars/test_grammar_threads.py tests/kernels/test_cpu_threads.py)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
