@@ -12,9 +12,9 @@ import sys
 import time
 from typing import Any
 
+from limits import SLOWDOWN
 from trials import choose, mask_ids, small_vocabulary
 
-from limits import SLOWDOWN
 from sglite.errors import GrammarError
 from sglite.grammars import Grammar, Vocabulary, compile_json_schema, compile_regex
 

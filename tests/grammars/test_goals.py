@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
+from limits import SLOWDOWN
 from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 
-from limits import SLOWDOWN
 from sglite.grammars import _native
 
 TEXTS = [json.dumps(v) for v in VALUES]

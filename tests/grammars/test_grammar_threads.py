@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Callable
@@ -109,10 +110,8 @@ def test_one_matcher_of_several_threads(
         for _ in range(examples(100)):
             kind = rng.randrange(6)
             if kind == 0:
-                try:
+                with contextlib.suppress(ValueError):
                     shared.rollback(rng.randint(0, 3))
-                except ValueError as error:
-                    assert "cannot roll back" in str(error)
             elif kind == 1:
                 fork = shared.fork()
                 fork.accept_tokens(sorted(allowed(fork))[:1])

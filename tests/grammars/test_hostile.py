@@ -11,8 +11,8 @@ import pytest
 from hostile import SECONDS, trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mask_oracle import accepts
 from limits import examples
+from mask_oracle import accepts
 from trials import small_vocabulary
 
 from sglite.errors import GrammarError

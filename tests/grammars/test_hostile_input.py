@@ -11,9 +11,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from limits import SLOWDOWN
 from mask_oracle import accepts
 
-from limits import SLOWDOWN
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_grammar, compile_json_schema, compile_regex
 

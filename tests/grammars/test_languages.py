@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
 from limits import SLOWDOWN
+
 from sglite.grammars import _native
 
 ENDLESS = 2**31 - 1

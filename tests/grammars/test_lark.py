@@ -14,9 +14,9 @@ import pytest
 from cfg_oracle import Rules, judge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from limits import SLOWDOWN
 from mask_oracle import accepts, draw
 
-from limits import SLOWDOWN
 from sglite.errors import GrammarError
 from sglite.grammars import Grammar, Vocabulary, compile_grammar
 

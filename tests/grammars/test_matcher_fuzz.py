@@ -76,7 +76,10 @@ def test_any_calls_leave_a_matcher_where_its_ids_lead(name: str, vocab: Vocabula
             elif kind == "fork":
                 pool.append((matcher.fork(), list(taken)))
             else:
-                shape = (data.draw(st.integers(1, 2)), vocab.mask_words + data.draw(st.integers(-1, 1)))
+                shape = (
+                    data.draw(st.integers(1, 2)),
+                    vocab.mask_words + data.draw(st.integers(-1, 1)),
+                )
                 masks = np.zeros(shape, np.uint32)
                 count = data.draw(st.integers(1, 2))
                 try:
@@ -125,7 +128,7 @@ def test_no_matcher_is_no_matcher(vocab: Vocabulary) -> None:
     with pytest.raises((TypeError, ValueError)):
         _native.fill_masks([None], masks, budgets)  # type: ignore[list-item]
     unborn = _native.Matcher.__new__(_native.Matcher)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError), pytest.warns(RuntimeWarning, match="uninitialized"):
         unborn.accept(1)
 
 

@@ -187,12 +187,15 @@ def _stands_alone(document: str, at: int, text: str) -> bool:
     )
 
 
-ODD = "\0\x1b\x7f\x80\x85\xa0\xad\u0301\u200d\u2028\u2029\u202e\ud7ff\ue000\ufdd0\ufeff\ufffe\uffff\U0001f3fd\U000e0001\U0010ffff"
+ODD = "\0\x1b\x7f\x80\x85\xa0\xad\u0301\u200d\u2028\u2029\u202e\ud7ff\ue000\ufdd0\ufeff"
+ODD += "\ufffe\uffff\U0001f3fd\U000e0001\U0010ffff"
 
 
 @settings(max_examples=60)
 @given(
-    st.text(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9),
+    st.text(
+        st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9
+    ),
     st.booleans(),
     st.sampled_from(["canonical", "any"]),
     st.randoms(),
@@ -206,9 +209,9 @@ def test_any_characters_can_be_quoted(document, words, spelling, rng):
             TOKENS,
             spelling=spelling,
         )
-    except GrammarError as error:
+    except GrammarError:
         assert words
-        assert "no word" in str(error)
+        assert not any(map(is_word, document))
         return
     for make in (grammar, listed):
         least = make.matcher().tokens_to_finish()

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 from instances import instances
-from schemas import old_schemas, schemas
 from limits import examples
+from schemas import old_schemas, schemas
 from trials import checked_walk, small_vocabulary
 from validator import Validator, exact, load
 from writing import orders, restyled, spelled, tokenised, written

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -63,8 +64,13 @@ def test_steps_and_copies_take_turns(backend: CpuBackend) -> None:
             assert np.array_equal(logits, expected[number])
             backend.copy_pages(np.array([[4 * number, 4 * number + 3]], np.int32))
             mask = np.full((21, 3), 0xFFFFFFFF, np.uint32)
-            ids, _ = _cpu.draw(logits, mask, **{k: np.resize(v, 21) for k, v in own_draw.items()},
-                               end_ids=np.zeros(0, np.int32), end_start=np.zeros(22, np.int32))
+            ids, _ = _cpu.draw(
+                logits,
+                mask,
+                **{k: np.resize(v, 21) for k, v in own_draw.items()},
+                end_ids=np.zeros(0, np.int32),
+                end_start=np.zeros(22, np.int32),
+            )
             assert (ids == logits.argmax(axis=1)).all()
 
     given_ = arguments(ROWS)
@@ -94,10 +100,8 @@ def test_arrays_that_change_while_a_step_runs_are_checked_first(backend: CpuBack
     thread.start()
     try:
         for _ in range(examples(60)):
-            try:
+            with contextlib.suppress(ValueError):
                 backend._open_model().forward(*arrays.values(), logits)
-            except ValueError as error:
-                assert str(error)
     finally:
         stop.set()
         thread.join()
