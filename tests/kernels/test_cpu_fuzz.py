@@ -42,7 +42,7 @@ EXTREMES += [1 << 53, 1 << 61, (1 << 63) - 1]
 whole = st.sampled_from([*EXTREMES, *(-n for n in EXTREMES)])
 small = st.integers(-3, 20)
 any_int32 = small | st.integers(-(2**31), 2**31 - 1)
-floats = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1e-45, -1.0, math.nan, math.inf, 1e300])
+floats = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1e-45, -1.0, math.nan, math.inf])
 
 Views = list[tuple[str, int, tuple[int, ...], Any]]
 
@@ -273,7 +273,7 @@ def changed_array(draw: st.DrawFn, array: np.ndarray, values: st.SearchStrategy[
     if kind == "strided":
         return np.repeat(array, 2, axis=-1)[..., ::2]
     if kind == "type":
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # not every value has one of the other type
             return array.astype(draw(st.sampled_from([np.int64, np.uint32, np.int16, np.float64])))
     if kind == "matrix":
         return array.reshape(1, -1)
@@ -287,7 +287,7 @@ def test_any_plan_is_run_or_refused(backend: CpuBackend) -> None:
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         arrays = {name: getattr(PLAN, name) for name in StepPlan.__slots__}
-        names = st.lists(st.sampled_from(StepPlan.__slots__), min_size=1, max_size=3)
+        names = st.lists(st.sampled_from(StepPlan.__slots__), min_size=1, max_size=3, unique=True)
         for name in data.draw(names):
             arrays[name] = data.draw(changed_array(arrays[name], any_int32), label=name)
             if arrays[name] is None:
@@ -351,7 +351,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def test_any_draw_is_made_or_refused(data: st.DataObject, vectors: str) -> None:
     given_ = arguments(ROWS)
     given_["temperature"][:] = data.draw(st.sampled_from([0.0, 1.0, 1e-40, 3e38]))
-    names = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3)
+    names = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3, unique=True)
     for name in data.draw(names):
         if given_[name] is not None:
             given_[name] = data.draw(changed_array(given_[name], VALUES[name]), label=name)
