@@ -23,7 +23,7 @@ ADDRESS = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-fi
 	PYTHONMALLOC=malloc SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-address/bin/python
 
 test-sanitize: $(VENV)-address/.installed
-	$(ADDRESS) -m pytest -m "not model" --timeout 0 $(or $(TESTS),tests/grammars tests/kernels tests/runtime)
+	$(ADDRESS) -m pytest -m "not model" --timeout 0 --capture=sys $(or $(TESTS),tests/grammars tests/kernels tests/runtime)
 
 # All masks on the way of all instances of a sample of schemas: SAMPLE=cases.jsonl.gz
 sanitize-sample: $(VENV)-address/.installed

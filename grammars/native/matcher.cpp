@@ -124,9 +124,7 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix)
                                    grammar_->generation_);
 }
 
-Matcher::Matcher(const Matcher& other)
-    : grammar_(other.grammar_),
-      prefix_(other.prefix_) {
+Matcher::Matcher(const Matcher& other) : grammar_(other.grammar_), prefix_(other.prefix_) {
     const std::lock_guard lock(grammar_->mutex_);
     step_ = other.step_;
     length_ = other.length_;

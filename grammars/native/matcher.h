@@ -129,9 +129,9 @@ class Matcher {
 
     std::shared_ptr<Grammar> grammar_;
     std::shared_ptr<const std::string> prefix_;  // null: none
-    StepId step_;           // under the grammar's lock, as the next two
-    uint32_t length_ = 0;  // accepted ids
-    bool ended_ = false;   // the last one is an eos id
+    StepId step_;                                // under the grammar's lock, as the next two
+    uint32_t length_ = 0;                        // accepted ids
+    bool ended_ = false;                         // the last one is an eos id
 };
 
 }  // namespace sglite

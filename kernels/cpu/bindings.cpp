@@ -115,10 +115,10 @@ NB_MODULE(_cpu, m) {
     m.def("available_isas", &available_isas);
     m.def("panel_formats", &panel_formats);
     nb::class_<PyModel>(m, "Model")
-        .def("__init__", &construct, "tensors"_a.noconvert(), nb::kw_only(), "vocab_size"_a, "context_length"_a,
-             "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "norm_epsilon"_a,
-             "embedding_scale"_a, "attention_scale"_a, "attention_cap"_a, "logit_cap"_a,
-             "experts"_a, "experts_used"_a, "normalise_experts"_a, "activation"_a,
+        .def("__init__", &construct, "tensors"_a.noconvert(), nb::kw_only(), "vocab_size"_a,
+             "context_length"_a, "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a,
+             "norm_epsilon"_a, "embedding_scale"_a, "attention_scale"_a, "attention_cap"_a,
+             "logit_cap"_a, "experts"_a, "experts_used"_a, "normalise_experts"_a, "activation"_a,
              "rope_interleaved"_a, "qkv_bias"_a, "qk_norm"_a, "post_norms"_a, "tied_output"_a,
              "windows"_a, "ropes"_a, "frequencies"_a, "magnitudes"_a, "pages"_a, "threads"_a,
              "half_kv"_a, "int8_activations"_a, "isa"_a)

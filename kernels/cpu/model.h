@@ -87,7 +87,8 @@ class Model {
     // Of the step that runs; kept between steps to save allocations.
     Memory scratch_;
     std::vector<ThreadScratch> thread_scratch_;
-    std::vector<int32_t> plan_, positions_, page_counts_, order_, row_order_, last_order_, last_rows_;
+    std::vector<int32_t> plan_, positions_, page_counts_, order_, row_order_, last_order_,
+        last_rows_;
     std::vector<const int32_t*> token_pages_;
 };
 
