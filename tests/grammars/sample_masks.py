@@ -140,6 +140,8 @@ def main() -> None:
         except Exception as error:
             error.add_note(f"schema {number}: {case.name}")
             raise
+        if number % 50 == 49:
+            print(f"{number + 1} schemas: {totals}", flush=True)
     print(f"{len(cases)} schemas: {totals}, {time.perf_counter() - begin:.0f} s")
 
 

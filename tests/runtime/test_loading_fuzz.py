@@ -34,7 +34,7 @@ from gguf_files import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import examples
-from test_gguf_fuzz import _mutated, _mutations
+from test_gguf_fuzz import mutated_by, mutations_of
 
 from sglite.errors import ModelError
 from sglite.runtime.backends.cpu import CpuBackend
@@ -252,9 +252,9 @@ def test_files_with_bytes_changed_anywhere(folder: Path, name: str) -> None:
     assert outcome(folder, content) == "ran"
 
     @settings(max_examples=examples(100), deadline=None)
-    @given(_mutations(len(content)))
+    @given(mutations_of(len(content)))
     def check(mutations: list[tuple[str, int, Any]]) -> None:
-        outcome(folder, _mutated(content, mutations))
+        outcome(folder, mutated_by(content, mutations))
 
     check()
 
