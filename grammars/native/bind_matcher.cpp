@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -129,6 +130,9 @@ void fill_masks(const std::vector<Matcher*>& matchers, const Masks& masks, const
                                     std::to_string(matchers.size()) + " matchers, " +
                                     std::to_string(masks.shape(0)) + " rows, " +
                                     std::to_string(budgets.shape(0)) + " budgets");
+    }
+    if (std::ranges::find(matchers, nullptr) != matchers.end()) {
+        throw std::invalid_argument("fill_masks needs matchers, got None");
     }
     const nb::gil_scoped_release released;
     for (size_t i = 0; i < matchers.size(); ++i) {

@@ -84,7 +84,13 @@ NB_MODULE(_native, m) {
             },
             "marker"_a)
         .def(
-            "embed", [](Builder& b, const Grammar& grammar) { return b.embed(grammar.machines()); },
+            "embed",
+            [](Builder& b, const Grammar& grammar) {
+                if (&grammar.vocabulary() != b.vocabulary().get()) {
+                    throw std::invalid_argument("the grammar is for another vocabulary");
+                }
+                return b.embed(grammar.machines());
+            },
             "grammar"_a)
         .def("rule", &Builder::rule, "name"_a)
         .def("call", &Builder::call, "rule"_a)

@@ -124,13 +124,11 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix)
                                    grammar_->generation_);
 }
 
-Matcher::Matcher(const Matcher& other)
-    : grammar_(other.grammar_),
-      prefix_(other.prefix_),
-      step_(other.step_),
-      length_(other.length_),
-      ended_(other.ended_) {
+Matcher::Matcher(const Matcher& other) : grammar_(other.grammar_), prefix_(other.prefix_) {
     const std::lock_guard lock(grammar_->mutex_);
+    step_ = other.step_;
+    length_ = other.length_;
+    ended_ = other.ended_;
     grammar_->history_.keep(step_);
 }
 
@@ -148,11 +146,11 @@ void Matcher::check_length(std::span<uint32_t> mask) const {
 
 bool Matcher::fill_known_mask(std::span<uint32_t> mask, int32_t budget) {
     check_length(mask);
+    const Grammar::Use use(*grammar_);
     if (ended_) {
         std::ranges::fill(mask, 0);
         return true;
     }
-    const Grammar::Use use(*grammar_);
     const Step& step = grammar_->history_[step_];
     Places& places = *grammar_->places_;
     if (step.generation != grammar_->generation_) return false;
@@ -163,12 +161,12 @@ bool Matcher::fill_known_mask(std::span<uint32_t> mask, int32_t budget) {
 
 void Matcher::fill_mask(std::span<uint32_t> mask, int32_t budget) {
     check_length(mask);
+    const Busy busy(grammar_->busy_);
+    const Grammar::Use use(*grammar_);
     if (ended_) {
         std::ranges::fill(mask, 0);
         return;
     }
-    const Busy busy(grammar_->busy_);
-    const Grammar::Use use(*grammar_);
     grammar_->renew_if_large();
     const PlaceId at = place();
     grammar_->places_->fill(at, mask, budget);
@@ -226,11 +224,11 @@ bool Matcher::accept_all(std::span<const int64_t> ids) {
 }
 
 void Matcher::rollback(size_t count) {
+    const std::lock_guard lock(grammar_->mutex_);
     if (count > length_) {
         throw std::invalid_argument("cannot roll back " + std::to_string(count) + " ids, only " +
                                     std::to_string(length_) + " were accepted");
     }
-    const std::lock_guard lock(grammar_->mutex_);
     rollback_locked(count);
 }
 
@@ -247,9 +245,9 @@ bool Matcher::is_finished() const {
 }
 
 int32_t Matcher::allowed_count() const {
-    if (ended_) return 0;
     const Busy busy(grammar_->busy_);
     const Grammar::Use use(*grammar_);
+    if (ended_) return 0;
     const auto eos = static_cast<int32_t>(grammar_->vocabulary().eos_ids().size());
     const PlaceId at = place();
     return grammar_->places_->count(at) + (grammar_->places_->complete(at) ? eos : 0);
@@ -262,8 +260,8 @@ int32_t Matcher::tokens_to_finish() const {
 
 std::string Matcher::forced_bytes() const {
     std::string forced;
-    if (ended_) return forced;
     const Grammar::Use use(*grammar_);
+    if (ended_) return forced;
     PlaceId at = place();
     while (forced.size() < kMaxForced) {
         const int byte = grammar_->places_->forced_byte(at);

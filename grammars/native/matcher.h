@@ -83,7 +83,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     size_t replayed_ = 0;  // bytes that replaying has found in this generation
 };
 
-// Not thread-safe by itself; matchers of one grammar may be used by different threads.
+// Matchers of one grammar may be used by different threads. One that several threads use at once
+// goes on by what each of them accepts, in some order.
 class Matcher {
   public:
     Matcher(std::shared_ptr<Grammar> grammar, std::string_view prefix);
@@ -128,9 +129,9 @@ class Matcher {
 
     std::shared_ptr<Grammar> grammar_;
     std::shared_ptr<const std::string> prefix_;  // null: none
-    StepId step_;
-    uint32_t length_ = 0;  // accepted ids
-    bool ended_ = false;   // the last one is an eos id
+    StepId step_;                                // under the grammar's lock, as the next two
+    uint32_t length_ = 0;                        // accepted ids
+    bool ended_ = false;                         // the last one is an eos id
 };
 
 }  // namespace sglite

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -29,13 +30,15 @@ auto span_of(const Array& array) {
     return std::span(array.data(), array.size());
 }
 
+using Tensors = std::vector<std::tuple<std::string, int, std::vector<int64_t>, Bytes>>;
+
 // Keeps the arrays that the model reads alive with it.
 struct PyModel {
     std::vector<Bytes> owners;
     std::unique_ptr<Model> model;
 };
 
-void construct(PyModel* self, nb::list tensors, int64_t vocab_size, int64_t context_length,
+void construct(PyModel* self, Tensors tensors, int64_t vocab_size, int64_t context_length,
                int64_t width, int64_t ff_width, int64_t heads, int64_t kv_heads, int64_t head_dim,
                double norm_epsilon, double embedding_scale, double attention_scale,
                double attention_cap, double logit_cap, int64_t experts, int64_t experts_used,
@@ -54,16 +57,15 @@ void construct(PyModel* self, nb::list tensors, int64_t vocab_size, int64_t cont
         pages,         threads,          half_kv,      int8_activations, isa};
     auto made = std::make_unique<PyModel>();
     std::vector<TensorView> views;
-    for (nb::handle item : tensors) {
-        const auto entry = nb::cast<nb::tuple>(item);
-        Bytes data = nb::cast<Bytes>(entry[3]);
-        views.push_back({nb::cast<std::string>(entry[0]), nb::cast<int>(entry[1]),
-                         nb::cast<std::vector<int64_t>>(entry[2]), span_of(data)});
-        if (views.back().name == "token_embd.weight") made->owners.push_back(std::move(data));
+    for (const auto& [name, type, shape, data] : tensors) {
+        views.push_back({name, type, shape, span_of(data)});
     }
     {
         nb::gil_scoped_release release;
         made->model = std::make_unique<Model>(options, views);
+    }
+    for (auto& [name, type, shape, data] : tensors) {
+        if (name == "token_embd.weight") made->owners.push_back(std::move(data));
     }
     new (self) PyModel(std::move(*made));
 }
@@ -126,10 +128,10 @@ NB_MODULE(_cpu, m) {
     m.def("available_isas", &available_isas);
     m.def("panel_formats", &panel_formats);
     nb::class_<PyModel>(m, "Model")
-        .def("__init__", &construct, "tensors"_a, nb::kw_only(), "vocab_size"_a, "context_length"_a,
-             "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "norm_epsilon"_a,
-             "embedding_scale"_a, "attention_scale"_a, "attention_cap"_a, "logit_cap"_a,
-             "experts"_a, "experts_used"_a, "normalise_experts"_a, "activation"_a,
+        .def("__init__", &construct, "tensors"_a.noconvert(), nb::kw_only(), "vocab_size"_a,
+             "context_length"_a, "width"_a, "ff_width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a,
+             "norm_epsilon"_a, "embedding_scale"_a, "attention_scale"_a, "attention_cap"_a,
+             "logit_cap"_a, "experts"_a, "experts_used"_a, "normalise_experts"_a, "activation"_a,
              "rope_interleaved"_a, "qkv_bias"_a, "qk_norm"_a, "post_norms"_a, "tied_output"_a,
              "windows"_a, "ropes"_a, "frequencies"_a, "magnitudes"_a, "pages"_a, "threads"_a,
              "half_kv"_a, "int8_activations"_a, "isa"_a)

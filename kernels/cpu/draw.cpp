@@ -102,7 +102,7 @@ class Drawer {
         for (const Block& block : ids_.blocks) {
             if (block.max != ids_.max) continue;
             load<16>(ids_, block.start, loaded_);
-            for (int i = 0;; ++i)
+            for (int i = 0; i < loaded_.count; ++i)
                 if (loaded_.x[i] == ids_.max)
                     return static_cast<int32_t>(block.start + loaded_.column[i]);
         }
@@ -160,7 +160,7 @@ class Drawer {
                 continue;
             }
             passes_.weigh_block(ids_, block, top, scale, loaded_, weights_);
-            for (int i = 0;; ++i) {
+            for (int i = 0; i < loaded_.count; ++i) {
                 const auto weight = static_cast<uint64_t>(weights_[i]);
                 if (target < weight) return static_cast<int32_t>(block.start + loaded_.column[i]);
                 target -= weight;

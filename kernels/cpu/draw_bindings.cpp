@@ -82,6 +82,9 @@ nb::tuple draw(Array<float, 2> logits, Array<uint32_t, 2> mask, Array<float, 1> 
     if (end_start.shape(0) != rows + 1)
         refuse("end_start must have " + std::to_string(rows + 1) + " entries, got " +
                std::to_string(end_start.shape(0)));
+    // Copies: what was checked must not change while other threads run.
+    const std::vector<int32_t> ends(end_ids.data(), end_ids.data() + end_ids.size());
+    const std::vector<int32_t> starts(end_start.data(), end_start.data() + end_start.size());
     const DrawBatch batch{vocab,
                           static_cast<int64_t>(mask.shape(1)),
                           logits.data(),
@@ -91,11 +94,11 @@ nb::tuple draw(Array<float, 2> logits, Array<uint32_t, 2> mask, Array<float, 1> 
                           top_k.data(),
                           min_p.data(),
                           uniform.data(),
-                          end_ids.data(),
-                          end_start.data(),
+                          ends.data(),
+                          starts.data(),
                           end_rest.data()};
     for (size_t row = 0; row < rows; ++row)
-        check_row(batch, static_cast<int64_t>(row), static_cast<int64_t>(end_ids.shape(0)));
+        check_row(batch, static_cast<int64_t>(row), static_cast<int64_t>(ends.size()));
     const VectorSet set = vector_set(vectors);
     std::vector<int32_t> ids(rows);
     std::vector<float> logprobs(rows);

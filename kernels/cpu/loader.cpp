@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "fence.h"
 #include "pack.h"
 
 namespace sglite {
@@ -93,7 +94,8 @@ void Loader::describe(const TensorView& tensor, Matrix& matrix) const {
 
 size_t Loader::reserve(size_t bytes) {
     const size_t offset = size_;
-    size_ += (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    size_ += (bytes + kFence + kCacheLine - 1) / kCacheLine * kCacheLine;
+    ends_.push_back(offset + bytes);
     return offset;
 }
 
@@ -129,6 +131,7 @@ void Loader::check_all_used() const {
 
 Memory Loader::pack(ThreadPool& pool) {
     Memory memory(size_, true);
+    for (const size_t end : ends_) close_fence(memory.data() + end, kFence);
     for (const Job& job : jobs_) job.matrix->data = memory.data() + job.offset;
     struct Piece {
         const Job* job;

@@ -44,6 +44,7 @@ class Loader {
     std::map<std::string, const TensorView*> tensors_;
     std::set<std::string> used_;
     std::vector<Job> jobs_;
+    std::vector<size_t> ends_;  // where what was reserved ends
     size_t size_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "dispatch.h"
+#include "fence.h"
 #include "formats.h"
 #include "loader.h"
 
@@ -88,9 +89,11 @@ class Carver {
     explicit Carver(unsigned char* base) : base_(base) {}
     template <class T>
     T* take(size_t count) {
-        const size_t at = used_;
-        used_ += (count * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
-        return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
+        const size_t at = used_, end = at + count * sizeof(T);
+        used_ = (end + kFence + kCacheLine - 1) / kCacheLine * kCacheLine;
+        if (base_ == nullptr) return nullptr;
+        close_fence(base_ + end, used_ - end);
+        return reinterpret_cast<T*>(base_ + at);
     }
     size_t used() const { return used_; }
 
@@ -337,7 +340,9 @@ void Model::arrange(const PlanView& plan) {
 // How attention is divided: some pieces more than threads, so that uneven ones even out.
 Attendants Model::attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const {
     const int count = static_cast<int>(tokens.size()), threads = pool_.size();
-    const int piece = std::clamp(count * weights_.kv_heads / (3 * threads), 1, kAttentionTokens);
+    const int64_t work = static_cast<int64_t>(count) * weights_.kv_heads;
+    const auto piece =
+        static_cast<int>(std::clamp<int64_t>(work / (3 * threads), 1, kAttentionTokens));
     const int pieces = std::max(1, (count + piece - 1) / piece);
     const int parts = std::clamp(threads / (pieces * weights_.kv_heads), 1, weights_.group());
     return {tokens.data(), rows, count, piece, parts};
@@ -366,14 +371,32 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     Carver measure(nullptr);
     carve(measure, step, thread_scratch_);
     if (measure.used() > scratch_.size()) scratch_ = Memory(measure.used(), true);
+    open_fence(scratch_.data(), scratch_.size());
     Carver carver(scratch_.data());
     carve(carver, step, thread_scratch_);
     step.scratch = thread_scratch_.data();
     return step;
 }
 
-void Model::forward(const PlanView& plan, std::span<float> logits) {
+PlanView Model::keep(const PlanView& theirs) {
+    PlanView plan = theirs;
+    std::vector<std::span<const int32_t>*> parts{&plan.tokens,        &plan.query_start,
+                                                 &plan.context_start, &plan.pages,
+                                                 &plan.page_start,    &plan.logit_tokens};
+    if (plan.head_panels) parts.push_back(&*plan.head_panels);
+    plan_.clear();
+    for (const auto* part : parts) plan_.insert(plan_.end(), part->begin(), part->end());
+    size_t at = 0;
+    for (auto* part : parts) {
+        *part = std::span(plan_).subspan(at, part->size());
+        at += part->size();
+    }
+    return plan;
+}
+
+void Model::forward(const PlanView& theirs, std::span<float> logits) {
     const std::lock_guard lock(mutex_);
+    const PlanView plan = keep(theirs);
     require(logits.size() == plan.logit_tokens.size() * weights_.vocab_size,
             "the logits must be [" + std::to_string(plan.logit_tokens.size()) + ", " +
                 std::to_string(weights_.vocab_size) + "]");
@@ -391,8 +414,9 @@ void Model::check_page(int64_t page, const char* what) const {
                                             ", there are " + std::to_string(pages_) + " pages");
 }
 
-void Model::copy_pages(std::span<const int32_t> pairs) {
+void Model::copy_pages(std::span<const int32_t> theirs) {
     const std::lock_guard lock(mutex_);
+    const std::vector<int32_t> pairs(theirs.begin(), theirs.end());
     for (const int32_t page : pairs) check_page(page, "to copy");
     const size_t bytes = kv_head_bytes();
     for (int head = 0; head < weights_.layer_count * weights_.kv_heads; ++head) {

@@ -57,8 +57,8 @@ class Model {
     // Writes float32 [logit_tokens, vocab_size]; with a plan that has head_panels only the columns
     // of these, 16 each. Throws std::invalid_argument for a plan that does not hold together,
     // before anything is written.
-    void forward(const PlanView& plan, std::span<float> logits);
-    void copy_pages(std::span<const int32_t> pairs);
+    void forward(const PlanView& theirs, std::span<float> logits);
+    void copy_pages(std::span<const int32_t> theirs);
     // K and V of one page over all layers, [page_bytes()].
     void read_page(int64_t page, std::span<uint8_t> out) const;
     void write_page(int64_t page, std::span<const uint8_t> data);
@@ -72,6 +72,8 @@ class Model {
     size_t kv_head_bytes() const;  // of one page
     size_t page_bytes() const;     // over all layers and heads
     void check_page(int64_t page, const char* what) const;
+    // A copy that nobody else writes to between the checks and the step.
+    PlanView keep(const PlanView& theirs);
     void arrange(const PlanView& plan);
     Attendants attendants(const std::vector<int32_t>& tokens, const int32_t* rows) const;
     Step prepare(const PlanView& plan, std::span<float> logits);
@@ -93,7 +95,8 @@ class Model {
     // Of the step that runs; kept between steps to save allocations.
     Memory scratch_;
     std::vector<ThreadScratch> thread_scratch_;
-    std::vector<int32_t> positions_, page_counts_, order_, row_order_, last_order_, last_rows_;
+    std::vector<int32_t> plan_, positions_, page_counts_, order_, row_order_, last_order_,
+        last_rows_;
     std::vector<const int32_t*> token_pages_;
 };
 

@@ -121,8 +121,12 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
 }
 
 inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
-    const __m256i a = _mm256_cvtps_epi32(mul(load(x), set1(inverse)));
-    const __m256i b = _mm256_cvtps_epi32(mul(load(x + 8), set1(inverse)));
+    // max gives its second operand for a NaN: no conversion overflows, and neither does the sum.
+    const auto whole = [&](const float* from) {
+        const F scaled = mul(load(from), set1(inverse));
+        return _mm256_cvtps_epi32(min(max(scaled, set1(-127.0f)), set1(127.0f)));
+    };
+    const __m256i a = whole(x), b = whole(x + 8);
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));

@@ -115,7 +115,9 @@ inline I dot_bytes(I acc, Codes w, const int8_t* x) {
 
 // Rounds 16 values times `inverse` to int8; returns their sum.
 inline int32_t quantise16(const float* x, float inverse, int8_t* codes) {
-    const __m512i whole = _mm512_cvtps_epi32(mul(load(x), set1(inverse)));
+    // max gives its second operand for a NaN: no conversion overflows, and neither does the sum.
+    const F bounded = min(max(mul(load(x), set1(inverse)), set1(-127.0f)), set1(127.0f));
+    const __m512i whole = _mm512_cvtps_epi32(bounded);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(whole));
     return _mm512_reduce_add_epi32(whole);
 }

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from fuzz_completions import SAMPLE, load_schemas, real_vocabulary, run
-from trials import examples
+from limits import examples
 
 pytestmark = [
     pytest.mark.model,

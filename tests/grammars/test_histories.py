@@ -7,6 +7,7 @@ import resource
 from collections.abc import Callable
 
 import pytest
+from limits import measured
 from mask_oracle import allowed
 from test_matcher import GRAMMARS
 
@@ -94,6 +95,7 @@ def test_what_is_found_stays_within_the_limit(vocab: Vocabulary) -> None:
     assert grammar._native.generation > 1
 
 
+@measured
 def test_ten_thousand_matchers_are_small(vocab: Vocabulary) -> None:
     """With 200 ids each, half of them forked off behind the first 100."""
     grammar = compile_regex("(?:[a-z]{3} )*", vocab)

@@ -11,8 +11,9 @@ import pytest
 from hostile import SECONDS, trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import examples
 from mask_oracle import accepts
-from trials import examples, small_vocabulary
+from trials import small_vocabulary
 
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_json_schema

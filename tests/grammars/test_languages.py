@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from limits import SLOWDOWN
 
 from sglite.grammars import _native
 
@@ -472,4 +473,4 @@ def test_long_repetitions_are_cheap() -> None:
             state = pool.start(pool.pattern(source, False, True))
             assert pool.next(state, ord("a")) >= 0
         assert pool.memory() < 200_000
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < SLOWDOWN

@@ -187,6 +187,43 @@ def _stands_alone(document: str, at: int, text: str) -> bool:
     )
 
 
+ODD = "\0\x1b\x7f\x80\x85\xa0\xad\u0301\u200d\u2028\u2029\u202e\ud7ff\ue000\ufdd0\ufeff"
+ODD += "\ufffe\uffff\U0001f3fd\U000e0001\U0010ffff"
+
+
+@settings(max_examples=60)
+@given(
+    st.text(
+        st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9
+    ),
+    st.booleans(),
+    st.sampled_from(["canonical", "any"]),
+    st.randoms(),
+)
+def test_any_characters_can_be_quoted(document, words, spelling, rng):
+    quote = Quote(document, words)
+    try:
+        grammar = compile_quote(quote, TOKENS)
+        listed = compile_json_schema(
+            {"type": "array", "items": {"type": "string", **quote.schema()}, "minItems": 1},
+            TOKENS,
+            spelling=spelling,
+        )
+    except GrammarError:
+        assert words
+        assert not any(map(is_word, document))
+        return
+    for make in (grammar, listed):
+        least = make.matcher().tokens_to_finish()
+        drawn = draw(make, TOKENS, rng, least + rng.randrange(12))
+        for text in [drawn] if make is grammar else json.loads(drawn):
+            assert text
+            assert text in document
+            assert quote.places(text)[1] > 0
+    if not words:
+        assert all(matches(grammar, text) for text in quotes_of(document, False, 1, 4))
+
+
 def test_two_quotes_and_other_texts_at_one_place():
     one, other = Quote("abc").schema(), Quote("bcd", True).schema()
     grammar = compile_json_schema({"anyOf": [one, other, {"const": "none"}]}, BYTES)

@@ -13,7 +13,8 @@ import interegular
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
-from trials import examples, mask_ids
+from limits import examples
+from trials import mask_ids
 
 from sglite.errors import GrammarError
 from sglite.grammars import Grammar, Vocabulary, compile_regex

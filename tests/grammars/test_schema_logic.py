@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from limits import examples
 from logic_schemas import VALUES, is_reference, judge, leaves, schemas, whole
 from mask_oracle import accepts, draw
-from trials import examples
 
 from sglite.errors import GrammarError
 from sglite.grammars import Vocabulary, compile_json_schema

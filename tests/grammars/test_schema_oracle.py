@@ -16,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 from instances import instances
+from limits import examples
 from schemas import old_schemas, schemas
-from trials import checked_walk, examples, small_vocabulary
+from trials import checked_walk, small_vocabulary
 from validator import Validator, exact, load
 from writing import orders, restyled, spelled, tokenised, written
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from mask_oracle import accepts
 from trials import check_position, small_vocabulary
 from validator import Validator
 from writing import spelled
@@ -335,3 +336,12 @@ def test_a_schema_that_asks_for_too_long_a_text_is_not_called_impossible(vocab: 
         compile_json_schema({"type": "array", "minItems": 1_000_000, "items": item}, vocab)
     with pytest.raises(GrammarError, match="nothing can match"):
         compile_json_schema({"type": "array", "minItems": 2, "maxItems": 1}, vocab)
+
+
+@pytest.mark.parametrize("name", ["~é", "a~!b", "~"])
+def test_a_tilde_of_a_reference_that_escapes_nothing_is_itself(
+    vocab: Vocabulary, name: str
+) -> None:
+    schema = {"$defs": {name: {"const": 1}, "/": {}}, "$ref": f"#/$defs/{name}"}
+    assert accepts(compile_json_schema(schema, vocab), b"1")
+    assert not accepts(compile_json_schema(schema, vocab), b"2")

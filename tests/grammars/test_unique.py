@@ -14,7 +14,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from trials import examples, finish, mask_ids
+from limits import examples
+from trials import finish, mask_ids
 
 from sglite.errors import GrammarError
 from sglite.grammars import Matcher, Vocabulary, compile_json_schema

@@ -5,7 +5,6 @@ A position is asked token by token, on forks, what the mask says at once.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable
 
@@ -13,9 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sglite.grammars import Grammar, Matcher, Vocabulary
-
-FUZZ = float(os.environ.get("SGLITE_FUZZ", "1"))
-"""How many times more examples than in a usual run of the tests."""
 
 _CHARACTERS = "\t\n\r" + "".join(map(chr, range(0x20, 0x80)))
 _LONGER = [
@@ -43,11 +39,6 @@ def choose(ids: Iterable[int], vocabulary: Vocabulary, rng: random.Random) -> in
     if rng.random() < 0.7:
         some = [i for i in some if _LIKELY.issuperset(vocabulary.token(i))] or some
     return rng.choice(some)
-
-
-def examples(usual: int) -> int:
-    """The number of examples of a property test."""
-    return max(1, round(usual * FUZZ))
 
 
 def mask_ids(matcher: Matcher, budget: int | None = None) -> list[int]:

@@ -13,6 +13,7 @@ import pytest
 from family_files import FAMILIES, ORIGINAL, Family, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import examples
 
 from sglite.errors import ModelError
 from sglite.runtime.models.config import ModelConfig
@@ -169,7 +170,7 @@ def test_any_value_is_taken_or_refused(tmp_path: Path) -> None:
     models = [values_of(family) for family in FAMILIES.values()]
     taken = {True: 0, False: 0}
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=examples(400), deadline=None)
     @given(st.sampled_from(models), st.data())
     def check(values: dict[str, Any], data: st.DataObject) -> None:
         changed = json.loads(json.dumps(values))

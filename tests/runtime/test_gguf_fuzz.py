@@ -20,6 +20,7 @@ import pytest
 from gguf_files import sentencepiece, tiny_experts, tiny_fused, tiny_llama, write
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from limits import examples
 
 from sglite.errors import ModelError
 from sglite.runtime.models.config import ModelConfig
@@ -41,7 +42,7 @@ _EXTREMES += [(1 << 63) - 1, 1 << 63, (1 << 64) - 32, (1 << 64) - 1]
 
 
 @st.composite
-def _mutations(draw: st.DrawFn, size: int) -> list[tuple[str, int, Any]]:
+def mutations_of(draw: st.DrawFn, size: int) -> list[tuple[str, int, Any]]:
     """Up to four changes, each (kind, place, what)."""
     place = st.integers(0, size - 1)
     change = st.one_of(
@@ -54,7 +55,7 @@ def _mutations(draw: st.DrawFn, size: int) -> list[tuple[str, int, Any]]:
     return draw(st.lists(change, min_size=1, max_size=4))
 
 
-def _mutated(content: bytes, mutations: list[tuple[str, int, Any]]) -> bytes:
+def mutated_by(content: bytes, mutations: list[tuple[str, int, Any]]) -> bytes:
     for kind, place, what in mutations:
         if kind == "insert":
             content = content[:place] + what + content[place:]
@@ -153,17 +154,17 @@ def test_every_truncation_is_refused(content: bytes, folder: Path) -> None:
 def test_mutated_small_files(content: bytes, folder: Path) -> None:
     outcomes = {True: 0, False: 0}
 
-    @settings(max_examples=250, deadline=None)
-    @given(_mutations(len(content)))
+    @settings(max_examples=examples(250), deadline=None)
+    @given(mutations_of(len(content)))
     @example([("u64", 8, 1 << 63)])
     def check(mutations: list[tuple[str, int, Any]]) -> None:
-        outcomes[_opens(write(folder, _mutated(content, mutations)))] += 1
+        outcomes[_opens(write(folder, mutated_by(content, mutations)))] += 1
 
     check()
-    assert min(outcomes.values()) > 8, outcomes
+    assert min(outcomes.values()) >= examples(8), outcomes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(content=st.binary(max_size=300))
 def test_random_bytes_behind_the_magic(folder: Path, content: bytes) -> None:
     _opens(write(folder, b"GGUF\3\0\0\0" + content))
@@ -183,7 +184,7 @@ def test_mutated_headers_of_real_files(
     header, size = path.read_bytes()[:end], path.stat().st_size
     mutated = folder / "header.gguf"
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(outside_the_tokens | st.integers(0, end - 1), st.sampled_from(_EXTREMES), st.booleans())
     @example(place=249, number=1 << 31, cut=False)
     @example(place=289, number=0, cut=False)

@@ -240,7 +240,8 @@ Document::Target Document::find_pointer(int32_t resource, const std::string& fra
         const size_t end = std::min(fragment.find('/', at + 1), fragment.size());
         std::string key;
         for (size_t i = at + 1; i < end; ++i) {
-            if (fragment[i] == '~' && i + 1 < end && fragment[i + 1] <= '1') {
+            const char next = i + 1 < end ? fragment[i + 1] : '\0';
+            if (fragment[i] == '~' && (next == '0' || next == '1')) {
                 key += fragment[++i] == '0' ? '~' : '/';
             } else {
                 key += fragment[i];

@@ -40,7 +40,8 @@ std::vector<Lit> Reader::schemas(const Keywords& keywords, Keyword keyword) {
     return found;
 }
 
-Lit Reader::read(const Place& place) {
+// By value: the places of formulas move while others are found.
+Lit Reader::read(Place place) {
     const Keywords keywords(document_, place);
     seen_.push_back(place);
     std::vector<Lit> parts;

@@ -21,7 +21,7 @@ class Reader {
     const std::vector<Place>& seen() const { return seen_; }
 
   private:
-    Lit read(const Place& place);
+    Lit read(Place place);
     Lit schema(const Keywords& keywords, Keyword keyword);
     std::vector<Lit> schemas(const Keywords& keywords, Keyword keyword);
     // One family of keywords each; they append what must hold together.
