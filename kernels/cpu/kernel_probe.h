@@ -16,10 +16,14 @@ class ProbeThread : PhaseWalk {
 
     void run() {
         switch (p_.kind) {
-            case ProbeKind::Quantise: return quantise_all();
-            case ProbeKind::Product: return product();
-            case ProbeKind::Dots: return dots();
-            case ProbeKind::Read: return read();
+            case ProbeKind::Quantise:
+                return quantise_all();
+            case ProbeKind::Product:
+                return product();
+            case ProbeKind::Dots:
+                return dots();
+            case ProbeKind::Read:
+                return read();
         }
     }
 
@@ -38,10 +42,9 @@ class ProbeThread : PhaseWalk {
         product_phase(
             p_.matrix.panels(), kMostPanels, p_.tokens, [] {},
             [&](Range panels, Range tokens) {
-                for (int p = panels.begin; p < panels.end; ++p) {
-                    multiply_panel(*p_.model, p_.matrix, p, from_token(p_.input, tokens.begin),
-                                   tokens.end - tokens.begin, p_.out + tokens.begin * rows, rows);
-                }
+                multiply_panels(*p_.model, p_.matrix, panels.begin, panels.end,
+                                from_token(p_.input, tokens.begin), tokens.end - tokens.begin,
+                                p_.out + tokens.begin * rows + panels.begin * kPanelRows, rows);
             });
     }
 
@@ -56,7 +59,7 @@ class ProbeThread : PhaseWalk {
                 for (I& one : acc) one = int_set1(0);
                 for (int i = 0; i < kProbeDots / kProbeChains; ++i) {
 #pragma GCC unroll 12
-                    for (I& one : acc) one = dot_small(one, codes, x);
+                    for (int c = 0; c < kProbeChains; ++c) acc[c] = dot_small(acc[c], codes, x);
                 }
                 F sum = zero();
                 for (const I& one : acc) sum = add(sum, to_float(one));
