@@ -57,6 +57,7 @@ class ProbeThread : PhaseWalk {
                 const int8_t* x = reinterpret_cast<const int8_t*>(mine);
                 I acc[kProbeChains];
                 for (I& one : acc) one = int_set1(0);
+#pragma GCC unroll 8
                 for (int i = 0; i < kProbeDots / kProbeChains; ++i) {
 #pragma GCC unroll 12
                     for (int c = 0; c < kProbeChains; ++c) acc[c] = dot_small(acc[c], codes, x);
