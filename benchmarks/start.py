@@ -31,11 +31,13 @@ with sgl.use(sgl.Model(sys.argv[1])) as model:
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
-def start(model: str, peaks: list[float]) -> float:
+def start(
+    model: str, peaks: list[float], python: str = sys.executable, program: str = PROGRAM
+) -> float:
     """Seconds from the start of a new process to its first token."""
     began = time.time()
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, model], check=True, capture_output=True, text=True
+        [python, "-c", program, model], check=True, capture_output=True, text=True
     )
     result = json.loads(done.stdout.splitlines()[-1])
     peaks.append(result["peak_mb"])

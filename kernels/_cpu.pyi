@@ -36,6 +36,39 @@ def draw(
     vectors: auto or a name of `available_isas`; it changes speed only.
     """
 
+class Probe:
+    """A matrix as a model packs it, for benchmarks. Not for use by several threads at once.
+
+    type: a ggml type; data: uint8, its rows in the file; isa: as of Model. Raises ValueError for
+    bytes that do not fit the shape.
+    """
+
+    def __init__(
+        self,
+        type: int,
+        data: npt.NDArray[np.uint8],
+        rows: int,
+        cols: int,
+        *,
+        threads: int,
+        isa: str = "",
+    ) -> None: ...
+    def multiply(self, x: Float32, out: Float32) -> float:
+        """out [tokens, rows] = x [tokens, cols] times the transposed matrix, with int8 activations.
+
+        Returns the seconds of the product, without those of rounding x.
+        """
+
+    def read_rate(self) -> float:
+        """Bytes a second of a plain read of the packed matrix."""
+
+    def dot_rate(self) -> float:
+        """Operations a second of the instruction set's int8 dots, two for each product."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the packed matrix."""
+
 class Model:
     """Weights, KV pages and threads. Everything is checked against the shapes given here.
 

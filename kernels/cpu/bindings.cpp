@@ -17,6 +17,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace sglite {
+
+void bind_probe(nb::module_& m);  // probe_bindings.cpp
+
 namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -125,6 +128,7 @@ NB_MODULE(_cpu, m) {
     using namespace sglite;
     m.doc() = "Native CPU backend: packed weights, paged KV cache, one call a step.";
     bind_draw(m);
+    bind_probe(m);
     m.def("available_isas", &available_isas);
     m.def("panel_formats", &panel_formats);
     nb::class_<PyModel>(m, "Model")

@@ -1,5 +1,6 @@
-// Products of weight panels with the activations of up to kMaxTile tokens at once. A token's
-// result is the same chain of additions in every tile, so a tile's size changes speed only.
+// Products of weight panels with the activations of tokens: of up to kMostTile straight from the
+// panel, of more from blocks that are taken out of it first. A token's result is the same
+// chain of additions either way and in every tile, so it makes a difference in speed only.
 #pragma once
 
 #include "kernel_math.h"
@@ -7,6 +8,15 @@
 
 namespace sglite {
 namespace {
+
+// Compilers leave large functions out of line, and pass whole blocks through memory then.
+#if defined(__GNUC__)
+#define SGLITE_INLINE [[gnu::always_inline]] inline
+#define SGLITE_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define SGLITE_INLINE inline
+#define SGLITE_INLINE_LAMBDA
+#endif
 
 constexpr int kPrefetch = 8192;  // bytes ahead in the weight stream
 
@@ -19,15 +29,11 @@ inline void prefetch(const uint8_t* p) {
 #endif
 }
 
-inline F scaled_sum(const I dot[2], const ActivationBlock& x) {
-    return fma(to_float(dot[1]), set1(x.scale[1]), mul(to_float(dot[0]), set1(x.scale[0])));
-}
-
-// Codes of Bits bits, of the planes of layout.h.
-template <int Bits>
-inline void load_planes(const uint8_t* p, Codes codes[8]) {
-    constexpr int kAt = Bits == 6 ? 4 : 0;  // where a plane of two bits begins in the codes
-    constexpr int kLast = Bits - 1;         // and one of one bit
+// Codes of Bits bits, of the planes of layout.h, each times 2^Up.
+template <int Bits, int Up>
+SGLITE_INLINE void load_planes(const uint8_t* p, Codes codes[8]) {
+    constexpr int kAt = Up + (Bits == 6 ? 4 : 0);  // where a plane of two bits begins in the codes
+    constexpr int kLast = Up + Bits - 1;           // and one of one bit
     if constexpr (Bits == 8) {
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) codes[i] = load_codes(p + 64 * i);
@@ -35,11 +41,12 @@ inline void load_planes(const uint8_t* p, Codes codes[8]) {
     }
     for (int i = 0; i < 8; ++i) codes[i] = code_zero();
     if constexpr ((Bits & 4) != 0) {
+        constexpr uint8_t kMask = 15 << Up;
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i, p += 64) {
             const Codes both = load_codes(p);
-            codes[2 * i] = put_bits<0>(codes[2 * i], both, 0x0f);
-            codes[2 * i + 1] = put_bits<4>(codes[2 * i + 1], both, 0x0f);
+            codes[2 * i] = put_bits<0 - Up>(codes[2 * i], both, kMask);
+            codes[2 * i + 1] = put_bits<4 - Up>(codes[2 * i + 1], both, kMask);
         }
     }
     if constexpr ((Bits & 2) != 0) {
@@ -67,129 +74,157 @@ inline void load_planes(const uint8_t* p, Codes codes[8]) {
     }
 }
 
+// Lanes [half, half + kLanes) of a block, taken out of its panel: one scale for each of Groups
+// groups of columns, and how they are added to the accumulator of a token. ZeroShift: the zero of
+// the codes is 1 << ZeroShift, or 0 for -1; with 7, codes are prepared bytes.
+template <int Groups, bool Min, int ZeroShift>
+struct Weights {
+    static constexpr bool kBytes = ZeroShift == 7;
+    F scale[Groups];
+    F min[Min ? Groups : 1];
+    Codes codes[8];
+
+    static inline I start(int32_t zero) {
+        if constexpr (kBytes) return byte_start(zero);
+        if constexpr (!kBytes && ZeroShift >= 0) return int_set1(zero >> (7 - ZeroShift));
+        return int_set1(0);
+    }
+    // Columns [4i, 4i + 4) of the block, which are those of group i / 4.
+    SGLITE_INLINE I add_dot(I dot, int i, const int8_t* x) const {
+        if constexpr (kBytes) return dot_bytes(dot, codes[i], x);
+        return dot_small(dot, codes[i], x);
+    }
+    // Adds the dots of group 0, then those of group 1; `partial` is kept in between.
+    SGLITE_INLINE void add_group(int group, F& acc, F& partial, I dot,
+                                 const ActivationBlock& x) const {
+        const F whole = to_float(dot);
+        if constexpr (Groups == 2) {
+            partial = mul(whole, scale[group]);
+            if constexpr (Min) {
+                const float sum = static_cast<float>(x.zero[group]) * (-1.0f / 128.0f);
+                partial = fma(min[group], set1(sum), partial);
+            }
+            acc = fma(partial, set1(x.scale[group]), acc);
+        } else if (group == 0) {
+            partial = mul(whole, set1(x.scale[0]));
+        } else {
+            acc = fma(fma(whole, set1(x.scale[1]), partial), scale[0], acc);
+            if constexpr (Min) acc = fma(min[0], set1(x.sum), acc);
+        }
+    }
+    SGLITE_INLINE F add_to(F acc, const ActivationBlock& x) const {
+        I dot[2] = {start(x.zero[0]), start(x.zero[1])};
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            dot[0] = add_dot(dot[0], i, x.codes + 4 * i);
+            dot[1] = add_dot(dot[1], 4 + i, x.codes + 16 + 4 * i);
+        }
+        F partial = zero();
+        add_group(0, acc, partial, dot[0], x);
+        add_group(1, acc, partial, dot[1], x);
+        return acc;
+    }
+    template <int J>
+    inline F weight(int i) const {
+        const int group = i / 4 * (Groups - 1);
+        F code = code_to_float<J>(codes[i]);
+        // prepare_bytes is its own inverse where it is not empty.
+        if constexpr (kBytes) code = code_to_float<J>(prepare_bytes(codes[i]));
+        if constexpr (Min) return fma(code, scale[group], min[group]);
+        constexpr int kZero = ZeroShift < 0 ? 0 : 1 << (ZeroShift < 0 ? 0 : ZeroShift);
+        return mul(sub(code, set1(static_cast<float>(kZero))), scale[group]);
+    }
+};
+
+// How a kind is multiplied. With kTopCodes, codes with a zero are moved up until that is 128, and
+// their scales down: exact, and the correction of the zero is read as it lies in memory.
+template <PanelKind Kind>
+struct Taken {
+    static constexpr PanelShape kShape = panel_shape(Kind);
+    static constexpr int kUp = kTopCodes && kShape.zero_shift >= 0 ? 7 - kShape.zero_shift : 0;
+    static constexpr int kZeroShift = kShape.zero_shift < 0 ? -1 : kShape.zero_shift + kUp;
+    using Block = Weights<kShape.groups(), kShape.min, kZeroShift>;
+};
+
 // The f16 scale and min that stand in front of a block, or of 8 of a wide kind.
 struct Scales {
     F scale, min;
 };
 
-template <PanelShape Shape>
-inline Scales load_scales(const uint8_t* p, int half) {
+template <PanelKind Kind>
+SGLITE_INLINE Scales load_scales(const uint8_t* p, int half) {
+    constexpr int kUp = Taken<Kind>::kUp;
     const uint16_t* scales = reinterpret_cast<const uint16_t*>(p);
-    return {load(scales + half), Shape.min ? load(scales + kPanelRows + half) : zero()};
+    F scale = load(scales + half);
+    if constexpr (kUp > 0) scale = mul(scale, set1(1.0f / (1 << kUp)));
+    return {scale, panel_shape(Kind).min ? load(scales + kPanelRows + half) : zero()};
 }
 
-// Lanes [half, half + kLanes) of a block of a quantised kind, and how they are added to the
-// accumulator of a token.
+// `wide`: the scales of the 8 blocks that this is one of.
 template <PanelKind Kind>
-struct Block {
-    static constexpr PanelShape kShape = panel_shape(Kind);
-    static constexpr int kGroups = kShape.groups();
-    static constexpr bool kBytes = kShape.bits == 8 || kShape.curve;  // codes of 8 bits
-    F scale[kGroups];
-    F min[kGroups];
-    Codes codes[8];
-
-    // `wide`: the scales of the 8 blocks that this is one of.
-    inline Block(const uint8_t* p, int half, const Scales& wide) {
-        if constexpr (!kShape.wide) {
-            const Scales own = load_scales<kShape>(p, half);
-            scale[0] = own.scale;
-            min[0] = own.min;
-        } else if constexpr (kShape.nibble_scales()) {
+SGLITE_INLINE typename Taken<Kind>::Block take_block(const uint8_t* p, int half,
+                                                     const Scales& wide) {
+    constexpr PanelShape kShape = panel_shape(Kind);
+    constexpr int kGroups = kShape.groups();
+    typename Taken<Kind>::Block block;
+    if constexpr (!kShape.wide) {
+        const Scales own = load_scales<Kind>(p, half);
+        block.scale[0] = own.scale;
+        block.min[0] = own.min;
+    } else if constexpr (kShape.nibble_scales()) {
 #pragma GCC unroll 2
-            for (int i = 0; i < kGroups; ++i) {
-                const uint8_t* both = p + kPanelRows * i + half;
-                scale[i] = mul(wide.scale, load_nibbles<0>(both));
-                min[i] = sub(zero(), mul(wide.min, load_nibbles<4>(both)));
-            }
-        } else {
-            const int8_t* bytes = reinterpret_cast<const int8_t*>(p) + half;
-#pragma GCC unroll 2
-            for (int i = 0; i < kGroups; ++i) {
-                scale[i] = mul(wide.scale, load(bytes + kPanelRows * i));
-            }
-            min[0] = kShape.min ? sub(zero(), mul(wide.min, load(bytes + kPanelRows))) : zero();
+        for (int i = 0; i < kGroups; ++i) {
+            const uint8_t* both = p + kPanelRows * i + half;
+            block.scale[i] = mul(wide.scale, load_nibbles<0>(both));
+            block.min[i] = sub(zero(), mul(wide.min, load_nibbles<4>(both)));
         }
-        load_planes<kShape.bits>(p + kShape.scale_bytes() + 4 * half, codes);
-        if constexpr (kBytes) {
+    } else {
+        const int8_t* bytes = reinterpret_cast<const int8_t*>(p) + half;
+#pragma GCC unroll 2
+        for (int i = 0; i < kGroups; ++i) {
+            block.scale[i] = mul(wide.scale, load(bytes + kPanelRows * i));
+        }
+        block.min[0] = kShape.min ? sub(zero(), mul(wide.min, load(bytes + kPanelRows))) : zero();
+    }
+    load_planes<kShape.bits, Taken<Kind>::kUp>(p + kShape.scale_bytes() + 4 * half, block.codes);
+    if constexpr (block.kBytes) {
 #pragma GCC unroll 8
-            for (int i = 0; i < 8; ++i) {
-                codes[i] = prepare_bytes(kShape.curve ? look_up(kCurve, codes[i]) : codes[i]);
-            }
+        for (int i = 0; i < 8; ++i) {
+            if constexpr (kShape.curve) block.codes[i] = look_up(kCurve, block.codes[i]);
+            block.codes[i] = prepare_bytes(block.codes[i]);
         }
     }
-    static inline I start(int32_t zero) {
-        if constexpr (kBytes) return byte_start(zero);
-        if constexpr (!kBytes && kShape.zero_shift >= 0) {
-            return int_set1(zero >> (7 - kShape.zero_shift));
-        }
-        return int_set1(0);
-    }
-    inline F add_to(F acc, const ActivationBlock& x) const {
-        I dot[2] = {start(x.zero[0]), start(x.zero[1])};
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            if constexpr (kBytes) {
-                dot[0] = dot_bytes(dot[0], codes[i], x.codes + 4 * i);
-                dot[1] = dot_bytes(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
-            } else {
-                dot[0] = dot_small(dot[0], codes[i], x.codes + 4 * i);
-                dot[1] = dot_small(dot[1], codes[4 + i], x.codes + 16 + 4 * i);
-            }
-        }
-        if constexpr (kGroups == 1) {
-            acc = fma(scaled_sum(dot, x), scale[0], acc);
-            if constexpr (kShape.min) acc = fma(min[0], set1(x.sum), acc);
-        } else {
-#pragma GCC unroll 2
-            for (int i = 0; i < 2; ++i) {
-                F whole = mul(to_float(dot[i]), scale[i]);
-                if constexpr (kShape.min) {
-                    const float sum = static_cast<float>(x.zero[i]) * (-1.0f / 128.0f);
-                    whole = fma(min[i], set1(sum), whole);
-                }
-                acc = fma(whole, set1(x.scale[i]), acc);
-            }
-        }
-        return acc;
-    }
-    template <int J>
-    inline F weight(int i) const {
-        const int group = i / 4 * (kGroups - 1);
-        F code = code_to_float<J>(codes[i]);
-        // prepare_bytes is its own inverse where it is not empty.
-        if constexpr (kBytes) code = code_to_float<J>(prepare_bytes(codes[i]));
-        if constexpr (kShape.min) return fma(code, scale[group], min[group]);
-        return mul(sub(code, set1(static_cast<float>(kShape.zero()))), scale[group]);
-    }
-};
+    return block;
+}
 
 // Calls use(block, index) for lanes [half, half + kLanes) of the blocks of a panel.
 template <PanelKind Kind, class Use>
-inline void each_block(const uint8_t* p, int blocks, int half, Use use) {
+SGLITE_INLINE void each_block(const uint8_t* p, int blocks, int half, Use use) {
     constexpr PanelShape kShape = panel_shape(Kind);
     constexpr int kBytes = static_cast<int>(kShape.block_bytes());
     if constexpr (kShape.wide) {
         for (int b = 0; b < blocks; b += kWide) {
-            const Scales scales = load_scales<kShape>(p, half);
+            const Scales scales = load_scales<Kind>(p, half);
             p += kShape.header_bytes();
             for (int i = 0; i < kWide; ++i, p += kBytes) {
                 prefetch<kBytes>(p);
-                use(Block<Kind>(p, half, scales), b + i);
+                use(take_block<Kind>(p, half, scales), b + i);
             }
         }
     } else {
         for (int b = 0; b < blocks; ++b, p += kBytes) {
             prefetch<kBytes>(p);
-            use(Block<Kind>(p, half, Scales{}), b);
+            use(take_block<Kind>(p, half, Scales{}), b);
         }
     }
 }
 
 using PanelFunction = void (*)(const uint8_t* panel, int blocks, const Input& input, float* out,
                                size_t out_stride);
+using ManyFunction = void (*)(const uint8_t* panel, size_t panel_stride, int blocks,
+                              const Input& input, int count, float* out, size_t out_stride);
 
-// out[t * out_stride + r] for the 16 rows r of a panel and T tokens t.
+// out[t * out_stride + r] for the 16 rows r of a panel and T tokens t, straight from the panel.
 template <PanelKind Kind, int T>
 void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* out,
                    size_t out_stride) {
@@ -199,7 +234,7 @@ void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* 
         F acc[T];
 #pragma GCC unroll 16
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        each_block<Kind>(panel, blocks, half, [&](const Block<Kind>& w, int b) {
+        each_block<Kind>(panel, blocks, half, [&](const auto& w, int b) SGLITE_INLINE_LAMBDA {
 #pragma GCC unroll 16
             for (int t = 0; t < T; ++t) acc[t] = w.add_to(acc[t], x[t * stride + b]);
         });
@@ -208,8 +243,92 @@ void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* 
     }
 }
 
-template <class Weights, int T, int J>
-inline void multiply_column(const Weights& w, int i, const float* x, size_t stride, F* acc) {
+// The same from blocks that have been taken out of panels, P vectors of rows at once: what is read
+// of the activations serves all of them. The additions go on from what stands in `out`.
+template <class Block, int T, int P>
+void multiply_taken(const Block* taken, int blocks, const ActivationBlock* x, size_t stride,
+                    float* out, size_t out_stride) {
+    F acc[T][P];
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 2
+        for (int p = 0; p < P; ++p) acc[t][p] = load(out + t * out_stride + p * kLanes);
+    }
+    for (int b = 0; b < blocks; ++b, taken += P, ++x) {
+        F partial[T][P];
+#pragma GCC unroll 2
+        for (int group = 0; group < 2; ++group) {
+            I dot[T][P];
+#pragma GCC unroll 4
+            for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 2
+                for (int p = 0; p < P; ++p) dot[t][p] = Block::start(x[t * stride].zero[group]);
+            }
+#pragma GCC unroll 4
+            for (int i = 4 * group; i < 4 * group + 4; ++i) {
+#pragma GCC unroll 4
+                for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 2
+                    for (int p = 0; p < P; ++p) {
+                        dot[t][p] = taken[p].add_dot(dot[t][p], i, x[t * stride].codes + 4 * i);
+                    }
+                }
+            }
+#pragma GCC unroll 4
+            for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 2
+                for (int p = 0; p < P; ++p) {
+                    taken[p].add_group(group, acc[t][p], partial[t][p], dot[t][p], x[t * stride]);
+                }
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 2
+        for (int p = 0; p < P; ++p) store(out + t * out_stride + p * kLanes, acc[t][p]);
+    }
+}
+
+// Blocks of columns that are taken out at once: they stay in the first-level cache.
+constexpr int kTakenBlocks = 16;
+
+// For many tokens: puts the codes of P vectors of rows together once for all of them.
+template <PanelKind Kind, int P>
+void multiply_many(const uint8_t* panel, size_t panel_stride, int blocks, const Input& input,
+                   int count, float* out, size_t out_stride) {
+    using Block = typename Taken<Kind>::Block;
+    constexpr int kTokens = 4;
+    Block taken[kTakenBlocks * P];
+    const size_t stride = static_cast<size_t>(blocks);
+    for (int t = 0; t < count; ++t) {
+        for (int p = 0; p < P; ++p) store(out + t * out_stride + p * kLanes, zero());
+    }
+    for (int first = 0; first < blocks; first += kTakenBlocks) {
+        const int some = blocks - first < kTakenBlocks ? blocks - first : kTakenBlocks;
+        for (int p = 0; p < P; ++p) {
+            const int row = p * kLanes;
+            const uint8_t* from =
+                panel + row / kPanelRows * panel_stride + panel_bytes(Kind, first);
+            each_block<Kind>(from, some, row % kPanelRows,
+                             [&](const Block& w, int b)
+                                 SGLITE_INLINE_LAMBDA { taken[b * P + p] = w; });
+        }
+        const ActivationBlock* x = input.blocks + first;
+        int t = 0;
+        for (; t + kTokens <= count; t += kTokens) {
+            multiply_taken<Block, kTokens, P>(taken, some, x + t * stride, stride,
+                                              out + t * out_stride, out_stride);
+        }
+        for (; t < count; ++t) {
+            multiply_taken<Block, 1, P>(taken, some, x + t * stride, stride, out + t * out_stride,
+                                        out_stride);
+        }
+    }
+}
+
+template <class Block, int T, int J>
+inline void multiply_column(const Block& w, int i, const float* x, size_t stride, F* acc) {
     const F weight = w.template weight<J>(i);
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t) acc[t] = fma(weight, set1(x[t * stride + 4 * i + J]), acc[t]);
@@ -218,19 +337,19 @@ inline void multiply_column(const Weights& w, int i, const float* x, size_t stri
 template <PanelKind Kind, int T>
 void multiply_float(const uint8_t* panel, int blocks, const Input& input, float* out,
                     size_t out_stride) {
-    using Weights = Block<Kind>;
+    using Block = typename Taken<Kind>::Block;
     const size_t stride = static_cast<size_t>(input.cols);
     for (int half = 0; half < kPanelRows; half += kLanes) {
         F acc[T];
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        each_block<Kind>(panel, blocks, half, [&](const Weights& w, int b) {
+        each_block<Kind>(panel, blocks, half, [&](const Block& w, int b) {
             const float* x = input.floats + static_cast<size_t>(b) * kBlock;
 #pragma GCC unroll 8
             for (int i = 0; i < 8; ++i) {
-                multiply_column<Weights, T, 0>(w, i, x, stride, acc);
-                multiply_column<Weights, T, 1>(w, i, x, stride, acc);
-                multiply_column<Weights, T, 2>(w, i, x, stride, acc);
-                multiply_column<Weights, T, 3>(w, i, x, stride, acc);
+                multiply_column<Block, T, 0>(w, i, x, stride, acc);
+                multiply_column<Block, T, 1>(w, i, x, stride, acc);
+                multiply_column<Block, T, 2>(w, i, x, stride, acc);
+                multiply_column<Block, T, 3>(w, i, x, stride, acc);
             }
         });
         for (int t = 0; t < T; ++t) store(out + t * out_stride + half, acc[t]);
@@ -256,34 +375,66 @@ void multiply_plain(const uint8_t* panel, int blocks, const Input& input, float*
     }
 }
 
-constexpr int kTiles[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};  // tokens of the tiles that exist
-constexpr int kFloatTile = 4;
+// Tiles of tokens that are built.
+constexpr bool is_tile(int tokens) {
+    return tokens <= kMostTile && (tokens <= 4 || tokens == 6 || tokens == 8);
+}
+constexpr int kFloatTile = kMostTile < 4 ? kMostTile : 4;
 
-// By kind, then by tokens in the order of kTiles; entries beyond kMaxTile are not built.
-#define SGLITE_TILE(Kind, T) \
-    (T <= kMaxTile ? multiply_int8<PanelKind::Kind, (T <= kMaxTile ? T : 1)> : nullptr)
-#define SGLITE_TILES(Kind)                                                                    \
-    {SGLITE_TILE(Kind, 1),  SGLITE_TILE(Kind, 2), SGLITE_TILE(Kind, 3), SGLITE_TILE(Kind, 4), \
-     SGLITE_TILE(Kind, 5),  SGLITE_TILE(Kind, 6), SGLITE_TILE(Kind, 7), SGLITE_TILE(Kind, 8), \
-     SGLITE_TILE(Kind, 12), SGLITE_TILE(Kind, 16)}
-#define SGLITE_FLOAT_TILES(Function, Type) \
-    {Function<Type, 1>, Function<Type, 2>, Function<Type, 3>, Function<Type, 4>}
-#define SGLITE_QUANTISED(Table)                                                                 \
-    Table(Four), Table(FourMin), Table(FourWide), Table(Five), Table(FiveMin), Table(FiveWide), \
-        Table(Eight), Table(TwoWide), Table(ThreeWide), Table(SixWide), Table(Curve),           \
-        Table(CurveWide)
-#define SGLITE_BLOCK_TILES(Kind) SGLITE_FLOAT_TILES(multiply_float, PanelKind::Kind)
+template <PanelKind Kind, int T>
+constexpr PanelFunction int8_tile() {
+    if constexpr (is_tile(T)) return multiply_int8<Kind, T>;
+    return nullptr;
+}
+template <PanelKind Kind, int T>
+constexpr PanelFunction float_tile() {
+    if constexpr (T > kFloatTile)
+        return nullptr;
+    else if constexpr (is_quantised(Kind))
+        return multiply_float<Kind, T>;
+    else if constexpr (Kind == PanelKind::Half)
+        return multiply_plain<uint16_t, T>;
+    else if constexpr (Kind == PanelKind::Brain)
+        return multiply_plain<Brain, T>;
+    else
+        return multiply_plain<float, T>;
+}
+template <PanelKind Kind, int P>
+constexpr ManyFunction many() {
+    if constexpr (kMany && P * kLanes >= kPanelRows) return multiply_many<Kind, P>;
+    return nullptr;
+}
 
-const PanelFunction kInt8Functions[kQuantisedKinds][10] = {SGLITE_QUANTISED(SGLITE_TILES)};
-const PanelFunction kFloatFunctions[kPanelKinds][kFloatTile] = {
-    SGLITE_QUANTISED(SGLITE_BLOCK_TILES), SGLITE_FLOAT_TILES(multiply_plain, uint16_t),
-    SGLITE_FLOAT_TILES(multiply_plain, Brain), SGLITE_FLOAT_TILES(multiply_plain, float)};
+struct KindFunctions {
+    PanelFunction int8[9];  // by tokens
+    PanelFunction floats[5];
+    ManyFunction many[3];  // by vectors of rows
+};
 
-#undef SGLITE_BLOCK_TILES
-#undef SGLITE_QUANTISED
-#undef SGLITE_TILE
-#undef SGLITE_TILES
-#undef SGLITE_FLOAT_TILES
+template <PanelKind Kind>
+constexpr KindFunctions functions_of() {
+    constexpr PanelFunction kNone = nullptr;
+    KindFunctions f{};
+    if constexpr (is_quantised(Kind)) {
+        f = {{kNone, int8_tile<Kind, 1>(), int8_tile<Kind, 2>(), int8_tile<Kind, 3>(),
+              int8_tile<Kind, 4>(), kNone, int8_tile<Kind, 6>(), kNone, int8_tile<Kind, 8>()},
+             {},
+             {nullptr, many<Kind, 1>(), many<Kind, 2>()}};
+    }
+    f.floats[1] = float_tile<Kind, 1>();
+    f.floats[2] = float_tile<Kind, 2>();
+    f.floats[3] = float_tile<Kind, 3>();
+    f.floats[4] = float_tile<Kind, 4>();
+    return f;
+}
+
+#define SGLITE_OF(Kind) functions_of<PanelKind::Kind>()
+constexpr KindFunctions kFunctions[kPanelKinds] = {
+    SGLITE_OF(Four),      SGLITE_OF(FourMin),  SGLITE_OF(FourWide), SGLITE_OF(Five),
+    SGLITE_OF(FiveMin),   SGLITE_OF(FiveWide), SGLITE_OF(Eight),    SGLITE_OF(TwoWide),
+    SGLITE_OF(ThreeWide), SGLITE_OF(SixWide),  SGLITE_OF(Curve),    SGLITE_OF(CurveWide),
+    SGLITE_OF(Half),      SGLITE_OF(Brain),    SGLITE_OF(Float)};
+#undef SGLITE_OF
 
 inline bool wants_int8(const ModelWeights& model, const Matrix& matrix) {
     return model.int8_activations && is_quantised(matrix.kind);
@@ -306,46 +457,66 @@ inline void emit(const float* x, int count, const Input& to, int token, int col,
     if (need.floats) memcpy(to.floats + at, x, sizeof(float) * count);
 }
 
-// The largest tile for what is left.
-inline PanelFunction choose_tile(const ModelWeights& model, const Matrix& matrix, int left,
-                                 int* tokens) {
-    const int kind = static_cast<int>(matrix.kind);
-    if (!wants_int8(model, matrix)) {
-        *tokens = left < kFloatTile ? left : kFloatTile;
-        return kFloatFunctions[kind][*tokens - 1];
-    }
-    int i = 9;
-    while (kTiles[i] > left || kTiles[i] > kMaxTile) --i;
-    *tokens = kTiles[i];
-    return kInt8Functions[kind][i];
-}
-
 inline Input from_token(const Input& input, int token) {
     const size_t at = static_cast<size_t>(token) * input.cols;
     return {input.blocks + at / kBlock, input.floats + at, input.cols};
 }
 
-// Rows of panel `panel` for tokens [0, count): out[t * out_stride + 16 * panel + r].
-inline void multiply_panel(const ModelWeights& model, const Matrix& matrix, int panel,
+// Whether the codes are put together beforehand.
+inline bool takes_many(const ModelWeights& model, const Matrix& matrix, int count) {
+    return kMany && count > kMostTile && wants_int8(model, matrix);
+}
+
+// Panels that a product of so many tokens takes at once, where there are as many.
+inline int panels_at_once(const ModelWeights& model, const Matrix& matrix, int count) {
+    return kLanes == kPanelRows && takes_many(model, matrix, count) ? 2 : 1;
+}
+
+// Whole panels [first, first + panels), panels_at_once at most.
+inline void multiply_whole(const ModelWeights& model, const Matrix& matrix, int first, int panels,
                            const Input& input, int count, float* out, size_t out_stride) {
-    const uint8_t* data = matrix.data + panel * matrix.panel_stride;
-    const int row = panel * kPanelRows;
-    const int rows = matrix.rows - row < kPanelRows ? matrix.rows - row : kPanelRows;
+    const uint8_t* data = matrix.data + first * matrix.panel_stride;
+    const KindFunctions& functions = kFunctions[static_cast<int>(matrix.kind)];
+    const int blocks = matrix.blocks();
+    if (takes_many(model, matrix, count)) {
+        functions.many[panels * kPanelRows / kLanes](data, matrix.panel_stride, blocks, input,
+                                                     count, out, out_stride);
+        return;
+    }
+    const bool int8 = wants_int8(model, matrix);
+    const PanelFunction* tiles = int8 ? functions.int8 : functions.floats;
+    const int most = int8 ? kMostTile : kFloatTile;
     for (int t = 0; t < count;) {
-        int tile;
-        const PanelFunction multiply = choose_tile(model, matrix, count - t, &tile);
-        const Input from = from_token(input, t);
-        float* to = out + t * out_stride + row;
-        if (rows == kPanelRows) {
-            multiply(data, matrix.blocks(), from, to, out_stride);
-        } else {
-            float whole[kMaxTile * kPanelRows];
-            multiply(data, matrix.blocks(), from, whole, kPanelRows);
-            for (int i = 0; i < tile; ++i) {
-                for (int r = 0; r < rows; ++r) to[i * out_stride + r] = whole[i * kPanelRows + r];
-            }
-        }
+        int tile = count - t < most ? count - t : most;
+        while (tiles[tile] == nullptr) --tile;
+        tiles[tile](data, blocks, from_token(input, t), out + t * out_stride, out_stride);
         t += tile;
+    }
+}
+
+// Panels [first, last) for tokens [0, count): out[t * out_stride + 16 * (panel - first) + r].
+inline void multiply_panels(const ModelWeights& model, const Matrix& matrix, int first, int last,
+                            const Input& input, int count, float* out, size_t out_stride) {
+    const int most = panels_at_once(model, matrix, count);
+    const int whole = matrix.rows / kPanelRows < last ? matrix.rows / kPanelRows : last;
+    for (int p = first; p < whole;) {
+        const int panels = whole - p < most ? whole - p : most;
+        multiply_whole(model, matrix, p, panels, input, count, out + (p - first) * kPanelRows,
+                       out_stride);
+        p += panels;
+    }
+    if (whole == last) return;
+    // The last panel has fewer rows.
+    constexpr int kPart = 16;  // tokens
+    const int rows = matrix.rows - whole * kPanelRows;
+    out += (whole - first) * kPanelRows;
+    for (int t = 0; t < count; t += kPart) {
+        const int tokens = count - t < kPart ? count - t : kPart;
+        float all[kPart * kPanelRows];
+        multiply_whole(model, matrix, whole, 1, from_token(input, t), tokens, all, kPanelRows);
+        for (int i = 0; i < tokens; ++i) {
+            for (int r = 0; r < rows; ++r) out[(t + i) * out_stride + r] = all[i * kPanelRows + r];
+        }
     }
 }
 

@@ -104,10 +104,9 @@ class StepThread : PhaseWalk {
 
     void multiply(const Matrix& matrix, const Input& in, Range panels, Range tokens, float* out,
                   size_t out_stride) const {
-        for (int p = panels.begin; p < panels.end; ++p) {
-            multiply_panel(m_, matrix, p, from_token(in, tokens.begin), tokens.end - tokens.begin,
-                           out + tokens.begin * out_stride, out_stride);
-        }
+        multiply_panels(m_, matrix, panels.begin, panels.end, from_token(in, tokens.begin),
+                        tokens.end - tokens.begin,
+                        out + tokens.begin * out_stride + panels.begin * kPanelRows, out_stride);
     }
 
     void start() {
@@ -341,27 +340,28 @@ class StepThread : PhaseWalk {
     void gate_up(const Matrix& gates, const Matrix& ups, const Input& in, int block, Range tokens,
                  Need need) const {
         constexpr int kPanels = kBlock / kPanelRows;
-        float gate[kMaxTile * kPanelRows], up[kMaxTile * kPanelRows], both[kMaxTile * kBlock];
-        for (int t = tokens.begin; t < tokens.end; t += kMaxTile) {
-            const int tile = tokens.end - t < kMaxTile ? tokens.end - t : kMaxTile;
+        constexpr int kTokens = 64;
+        float gate[kTokens * kBlock], up[kTokens * kBlock];
+        for (int t = tokens.begin; t < tokens.end; t += kTokens) {
+            const int count = tokens.end - t < kTokens ? tokens.end - t : kTokens;
             const Input from = from_token(in, t);
-            for (int p = 0; p < kPanels; ++p) {
-                multiply_columns(gates, block * kPanels + p, from, tile, gate);
-                multiply_columns(ups, block * kPanels + p, from, tile, up);
-                for (int i = 0; i < tile; ++i) {
-                    gate16(m_.activation, gate + i * kPanelRows, up + i * kPanelRows,
-                           both + i * kBlock + p * kPanelRows);
-                }
+            // In memory, panels of gates and ups take turns.
+            const int step = panels_at_once(m_, gates, count);
+            for (int p = 0; p < kPanels; p += step) {
+                const int first = block * kPanels + p;
+                multiply_panels(m_, gates, first, first + step, from, count, gate + p * kPanelRows,
+                                kBlock);
+                multiply_panels(m_, ups, first, first + step, from, count, up + p * kPanelRows,
+                                kBlock);
             }
-            for (int i = 0; i < tile; ++i) {
-                emit(both + i * kBlock, kBlock, s_.hidden, t + i, block * kBlock, need);
+            for (int i = 0; i < count; ++i) {
+                float* both = gate + i * kBlock;
+                for (int p = 0; p < kBlock; p += kPanelRows) {
+                    gate16(m_.activation, both + p, up + i * kBlock + p, both + p);
+                }
+                emit(both, kBlock, s_.hidden, t + i, block * kBlock, need);
             }
         }
-    }
-    // One panel into a tile of 16 columns.
-    void multiply_columns(const Matrix& matrix, int panel, const Input& in, int tokens,
-                          float* out) const {
-        multiply_panel(m_, matrix, panel, in, tokens, out - panel * kPanelRows, kPanelRows);
     }
 
     void finish() {

@@ -26,17 +26,6 @@ void require(bool holds, const std::string& message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-Isa choose_isa(const std::string& name) {
-    const std::vector<Isa> isas = detect_isas();
-    std::string names;
-    for (const Isa& isa : isas) {
-        if (name.empty() || name == isa.name) return isa;
-        names += " " + std::string(isa.name);
-    }
-    throw std::invalid_argument("instruction set '" + name +
-                                "' is not one of this machine's:" + names);
-}
-
 ModelWeights check_shapes(const ModelOptions& o) {
     constexpr int64_t kMost = 1 << 20;
     ModelWeights w;

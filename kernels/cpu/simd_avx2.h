@@ -9,7 +9,9 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 8;
-constexpr int kMaxTile = 4;
+constexpr int kMostTile = 4;
+constexpr bool kMany = true;
+constexpr bool kTopCodes = false;
 constexpr int kScoreVectors = 2;
 constexpr int kQueryTile = 4;
 

@@ -9,7 +9,9 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMaxTile = 16;      // tokens that share one read of the weights
+constexpr int kMostTile = 8;  // tokens that share one read of a panel
+constexpr bool kMany = true;  // see kernel_matmul.h, as the next
+constexpr bool kTopCodes = true;
 constexpr int kScoreVectors = 4;  // see attention: accumulators are queries x vectors
 constexpr int kQueryTile = 6;
 
@@ -85,7 +87,8 @@ template <int Shift>
 inline Codes put_bits(Codes to, Codes from, uint8_t mask) {
     const __m512i moved =
         Shift < 0 ? _mm512_slli_epi16(from, -Shift & 15) : _mm512_srli_epi16(from, Shift & 15);
-    return _mm512_or_si512(to, _mm512_and_si512(moved, _mm512_set1_epi8(mask)));
+    // to | (moved & mask) at once
+    return _mm512_ternarylogic_epi32(to, moved, _mm512_set1_epi8(mask), 0xf8);
 }
 // Each code's entry of a table of 16.
 inline Codes look_up(const uint8_t* table, Codes codes) {

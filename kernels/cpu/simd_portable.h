@@ -12,7 +12,9 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMaxTile = 4;
+constexpr int kMostTile = 2;
+constexpr bool kMany = false;
+constexpr bool kTopCodes = false;
 constexpr int kScoreVectors = 2;
 constexpr int kQueryTile = 2;
 
