@@ -189,7 +189,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--peer-python", default=os.environ.get("SGLITE_PEER_PYTHON"))
     parser.add_argument("--best", action="store_true", help="also llama.cpp on its best format")
-    parser.add_argument("--only", default="*", help="works whose names match, as decode*@64; or types")
+    parser.add_argument(
+        "--only", default="*", help="works whose names match, as decode*@64; or types"
+    )
     parser.add_argument("--types", action="store_true", help="measure the weight formats instead")
     parser.add_argument("--megabytes", type=float, default=192, help="of one matrix of --types")
     args = parser.parse_args()

@@ -85,9 +85,7 @@ def _decode(
         return probe.read_rate() / 1e9
 
     interleave(ours, peer, 1)
-    return compare(
-        f"types/{name}/decode", "GB/s", *interleave(ours, peer, rounds), "a plain read"
-    )
+    return compare(f"types/{name}/decode", "GB/s", *interleave(ours, peer, rounds), "a plain read")
 
 
 def _prefill(

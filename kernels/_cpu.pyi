@@ -109,7 +109,7 @@ class Model:
         magnitudes: Sequence[float],
         pages: int,
         threads: int,
-        half_kv: bool,
+        kv_type: str,
         int8_activations: bool,
         isa: str,
     ) -> None: ...

@@ -58,7 +58,7 @@ class Model:
         threads: int | None = None,
         context: int | None = None,
         kv_memory: int | None = None,
-        kv_dtype: Literal["f16", "f32"] = "f16",
+        kv_dtype: Literal["f16", "f32", "int8"] = "f16",
         prefix_cache: bool | str | PathLike[str] = True,
         weights: Literal["q8_0", "q4_0"] | None = None,
         script: Mapping[str, Any] | None = None,

@@ -49,15 +49,15 @@ void construct(PyModel* self, Tensors tensors, int64_t vocab_size, int64_t conte
                bool qkv_bias, bool qk_norm, bool post_norms, bool tied_output,
                const std::vector<int64_t>& windows, const std::vector<int64_t>& ropes,
                const std::vector<std::vector<double>>& frequencies,
-               const std::vector<double>& magnitudes, int64_t pages, int64_t threads, bool half_kv,
-               bool int8_activations, const std::string& isa) {
+               const std::vector<double>& magnitudes, int64_t pages, int64_t threads,
+               const std::string& kv_type, bool int8_activations, const std::string& isa) {
     const ModelOptions options{
         vocab_size,    context_length,   width,        ff_width,         heads,
         kv_heads,      head_dim,         norm_epsilon, embedding_scale,  attention_scale,
         attention_cap, logit_cap,        experts,      experts_used,     normalise_experts,
         activation,    rope_interleaved, qkv_bias,     qk_norm,          post_norms,
         tied_output,   windows,          ropes,        frequencies,      magnitudes,
-        pages,         threads,          half_kv,      int8_activations, isa};
+        pages,         threads,          kv_type,      int8_activations, isa};
     auto made = std::make_unique<PyModel>();
     std::vector<TensorView> views;
     for (const auto& [name, type, shape, data] : tensors) {
@@ -138,7 +138,7 @@ NB_MODULE(_cpu, m) {
              "logit_cap"_a, "experts"_a, "experts_used"_a, "normalise_experts"_a, "activation"_a,
              "rope_interleaved"_a, "qkv_bias"_a, "qk_norm"_a, "post_norms"_a, "tied_output"_a,
              "windows"_a, "ropes"_a, "frequencies"_a, "magnitudes"_a, "pages"_a, "threads"_a,
-             "half_kv"_a, "int8_activations"_a, "isa"_a)
+             "kv_type"_a, "int8_activations"_a, "isa"_a)
         .def("forward", &forward, "tokens"_a.noconvert(), "query_start"_a.noconvert(),
              "context_start"_a.noconvert(), "pages"_a.noconvert(), "page_start"_a.noconvert(),
              "logit_tokens"_a.noconvert(), "logits"_a.noconvert(),

@@ -34,8 +34,8 @@ class Attention {
           group_(kv_head * model_.group() + model_.group() * (part + 1) / parts - first_head_),
           scratch_(scratch) {
         const size_t head = static_cast<size_t>(layer_index) * model_.kv_heads + kv_head;
-        page_values_ = static_cast<size_t>(2) * kPageSize * dim_;
-        cache_ = reinterpret_cast<const Kv*>(step.kv) + head * step.kv_pages * page_values_;
+        page_bytes_ = page_bytes(model_.kv_type, dim_);
+        cache_ = step.kv + head * step.kv_pages * page_bytes_;
     }
 
     // Writes its columns of `out` [rows, heads * head_dim].
@@ -65,6 +65,8 @@ class Attention {
     }
 
   private:
+    static constexpr bool kCodes = sizeof(Kv) == 1;
+
     int last_key(int i) const { return step_.positions[tokens_[i]]; }
     int first_key(int i) const {
         const int first = last_key(i) - window_ + 1;
@@ -114,7 +116,9 @@ class Attention {
     template <bool Scores>
     void visit(const int32_t pages[kRunPages], int column, int keys, int from, int to) {
         const Kv* data[kRunPages];
-        for (int j = 0; j < kRunPages; ++j) data[j] = cache_ + pages[j] * page_values_;
+        for (int j = 0; j < kRunPages; ++j) {
+            data[j] = reinterpret_cast<const Kv*>(cache_ + pages[j] * page_bytes_);
+        }
         while (from < to) {
             const int tile = to - from < kQueryTile ? to - from : kQueryTile;
             switch (tile) {
@@ -148,6 +152,11 @@ class Attention {
         } else {
             value_tile<Q>(data, column, keys, from);
         }
+    }
+
+    // The scales of a page of codes, of K [16] and V [16].
+    const float* scales_of(const Kv* page) const {
+        return reinterpret_cast<const float*>(page + size_t{2} * kPageSize * dim_);
     }
 
     float* scores_of(int query) const {
@@ -194,7 +203,13 @@ class Attention {
             for (int q = 0; q < Q; ++q) {
 #pragma GCC unroll 4
                 for (int v = 0; v < kScoreVectors; ++v) {
-                    store(scores_of(from + q) + column + key + v * kLanes, acc[q][v]);
+                    F score = acc[q][v];
+                    if constexpr (kCodes) {
+                        const int at = key + v * kLanes;
+                        const float* scales = scales_of(data[at / kPageSize]);
+                        score = mul(score, load(scales + at % kPageSize));
+                    }
+                    store(scores_of(from + q) + column + key + v * kLanes, score);
                 }
             }
         }
@@ -277,7 +292,11 @@ class Attention {
             for (int v = 0; v < Vectors; ++v) values[v] = load(row + v * kLanes);
 #pragma GCC unroll 6
             for (int q = 0; q < Q; ++q) {
-                const F weight = set1(weights[q][key]);
+                float share = weights[q][key];
+                if constexpr (kCodes) {
+                    share *= scales_of(data[key / kPageSize])[kPageSize + key % kPageSize];
+                }
+                const F weight = set1(share);
 #pragma GCC unroll 4
                 for (int v = 0; v < Vectors; ++v) acc[q][v] = fma(values[v], weight, acc[q][v]);
             }
@@ -329,8 +348,8 @@ class Attention {
     const int dim_;
     const int group_;
     const ThreadScratch& scratch_;
-    size_t page_values_;
-    const Kv* cache_;
+    size_t page_bytes_;
+    const uint8_t* cache_;
     int chunk_ = 0;
     float peaks_[kAttentionTokens * kMaxGroup];
     float sums_[kAttentionTokens * kMaxGroup];

@@ -172,10 +172,39 @@ class StepThread : PhaseWalk {
                 rotate(x, cosines, cosines + m_.rope_dim / 2, m_.rope_dim, m_.rope_interleaved);
             }
             if (is_q) continue;
-            if (m_.half_kv) {
+            if (m_.kv_type == KvType::Int8) {
+                keep_codes(index, head - first, t, x, is_v);
+            } else if (m_.kv_type == KvType::Half) {
                 keep<uint16_t>(index, head - first, t, x, is_v);
             } else {
                 keep<float>(index, head - first, t, x, is_v);
+            }
+        }
+    }
+
+    uint8_t* page_of(int index, int kv_head, int token) const {
+        const size_t page = (static_cast<size_t>(index) * m_.kv_heads + kv_head) * s_.kv_pages +
+                            s_.token_pages[token][s_.positions[token] / kPageSize];
+        return s_.kv + page * page_bytes(m_.kv_type, m_.head_dim);
+    }
+
+    // Finite whatever comes in, so that a page cannot spoil its next owner through 0 * infinity.
+    void keep_codes(int index, int kv_head, int token, const float* x, bool is_v) const {
+        const int dim = m_.head_dim, slot = s_.positions[token] % kPageSize;
+        int8_t* keys = reinterpret_cast<int8_t*>(page_of(index, kv_head, token));
+        int8_t* values = keys + kPageSize * dim;
+        float* scales = reinterpret_cast<float*>(values + kPageSize * dim);
+        F most = zero();
+        for (int d = 0; d < dim; d += kLanes) most = max(abs(load(x + d)), most);
+        float peak = max_lanes(most);
+        if (!(peak < 1e30f)) peak = 1e30f;
+        scales[is_v ? kPageSize + slot : slot] = peak / 127.0f;
+        const float inverse = peak > 0.0f ? 127.0f / peak : 0.0f;
+        for (int d = 0; d < dim; d += 16) {
+            int8_t codes[16];
+            quantise16(x + d, inverse, codes);
+            for (int i = 0; i < 16; ++i) {
+                (is_v ? values[slot * dim + d + i] : keys[(d + i) * kPageSize + slot]) = codes[i];
             }
         }
     }
@@ -184,9 +213,7 @@ class StepThread : PhaseWalk {
     void keep(int index, int kv_head, int token, const float* x, bool is_v) const {
         const int dim = m_.head_dim;
         const int position = s_.positions[token];
-        const size_t page = (static_cast<size_t>(index) * m_.kv_heads + kv_head) * s_.kv_pages +
-                            s_.token_pages[token][position / kPageSize];
-        Kv* keys = reinterpret_cast<Kv*>(s_.kv) + page * 2 * kPageSize * dim;
+        Kv* keys = reinterpret_cast<Kv*>(page_of(index, kv_head, token));
         Kv* values = keys + kPageSize * dim + position % kPageSize * dim;
         keys += position % kPageSize;
         // Finite whatever comes in, so that a page cannot spoil its next owner through 0 *
@@ -211,7 +238,9 @@ class StepThread : PhaseWalk {
         // A head that ends within a block of 32 cannot be quantised by itself.
         const bool split = need.blocks && m_.head_dim % kBlock != 0;
         if (split) need = {false, true};
-        if (m_.half_kv) {
+        if (m_.kv_type == KvType::Int8) {
+            attend<int8_t>(layer, index, who, out, need);
+        } else if (m_.kv_type == KvType::Half) {
             attend<uint16_t>(layer, index, who, out, need);
         } else {
             attend<float>(layer, index, who, out, need);

@@ -68,7 +68,13 @@ ModelWeights check_shapes(const ModelOptions& o) {
     }
     w.rope_interleaved = o.rope_interleaved;
     w.int8_activations = o.int8_activations;
-    w.half_kv = o.half_kv;
+    if (o.kv_type == "int8") {
+        w.kv_type = KvType::Int8;
+    } else if (o.kv_type == "f16" || o.kv_type == "f32") {
+        w.kv_type = o.kv_type == "f16" ? KvType::Half : KvType::Float;
+    } else {
+        throw std::invalid_argument("kv_type '" + o.kv_type + "' is not one of f32, f16, int8");
+    }
     return w;
 }
 
@@ -241,7 +247,7 @@ void Model::take_ropes(const ModelOptions& o) {
 }
 
 size_t Model::kv_head_bytes() const {
-    return static_cast<size_t>(2) * kPageSize * weights_.head_dim * (weights_.half_kv ? 2 : 4);
+    return sglite::page_bytes(weights_.kv_type, weights_.head_dim);
 }
 
 // Checks the plan and spreads it over its tokens.

@@ -35,7 +35,8 @@ struct ModelOptions {
     std::vector<std::vector<double>> frequencies;  // all of one length
     std::vector<double> magnitudes;                // one for each of these
     int64_t pages, threads;
-    bool half_kv, int8_activations;
+    std::string kv_type;  // "f32", "f16" or "int8"
+    bool int8_activations;
     std::string isa;  // "" for the best that this machine has
 };
 

@@ -18,6 +18,20 @@ void phase_leave(Phases& phases);
 
 enum class Activation : uint8_t { Silu, GeluTanh };
 
+// How the cache keeps K and V. Int8: each vector of a head as codes times a scale of its own.
+enum class KvType : uint8_t { Float, Half, Int8 };
+
+constexpr size_t kv_bytes(KvType type) {
+    return type == KvType::Float ? 4 : type == KvType::Half ? 2 : 1;
+}
+
+// A page of one head and layer: K [head_dim][16], V [16][head_dim], and behind these for Int8 the
+// scales of K [16] and V [16] in f32.
+constexpr size_t page_bytes(KvType type, int head_dim) {
+    const size_t values = size_t{2} * kPageSize * static_cast<size_t>(head_dim);
+    return values * kv_bytes(type) + (type == KvType::Int8 ? 2 * kPageSize * sizeof(float) : 0);
+}
+
 struct LayerWeights {
     Matrix q, k, v, output;
     Matrix gate, up, down;  // with experts those of all, one below the other
@@ -54,7 +68,7 @@ struct ModelWeights {
     Activation activation = Activation::Silu;
     bool rope_interleaved = false;
     bool int8_activations = true;
-    bool half_kv = true;
+    KvType kv_type = KvType::Half;
     const LayerWeights* layers = nullptr;
     const float* frequencies = nullptr;      // [rope_count, rope_dim / 2]
     const float* rope_magnitudes = nullptr;  // [rope_count]
@@ -141,7 +155,7 @@ struct Step {
     Routing routing;
     int max_cols;
     ThreadScratch* scratch;  // [threads]
-    uint8_t* kv;             // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]
+    uint8_t* kv;             // [layer][kv head][page], each of page_bytes
     int kv_pages;
     const int32_t* head_panels;  // [head_count]: those whose logits are wanted; null for all
     int head_count;

@@ -24,7 +24,7 @@ from sglite.runtime.models.file_digest import digest_of
 from sglite.runtime.models.tensors import TensorFile, model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
-_KV_BYTES = {"f16": 2, "f32": 4}
+_KV_BYTES = {"f16": 2, "f32": 4, "int8": 1}
 _MOST_PANELS = 0.75  # of all
 _ACTIVATIONS = ("int8", "f32")
 
@@ -36,8 +36,9 @@ def page_bytes(config: ModelConfig, kv_dtype: str = "f16") -> int:
     """Bytes of K and V of one page over all layers. Raises ValueError for an unknown dtype."""
     if kv_dtype not in _KV_BYTES:
         raise ValueError(f"kv_dtype must be one of {', '.join(_KV_BYTES)}, got {kv_dtype!r}")
-    values = 2 * len(config.layers) * config.kv_heads * config.head_dim * PAGE_SIZE
-    return values * _KV_BYTES[kv_dtype]
+    vectors = 2 * len(config.layers) * config.kv_heads * PAGE_SIZE
+    scale = 4 if kv_dtype == "int8" else 0
+    return vectors * (config.head_dim * _KV_BYTES[kv_dtype] + scale)
 
 
 def granted_cores() -> int:
@@ -88,7 +89,8 @@ class CpuBackend(Backend):
     """Weights and KV pages of one model in this process's memory.
 
     `threads=None` takes the cores granted to the process. `pages` KV pages are reserved; the system
-    hands their memory out when they are first written. kv_dtype: "f16" or "f32"; activations:
+    hands their memory out when they are first written. kv_dtype: "f16", "f32" or "int8" (each
+    vector of a head as 8-bit codes and a scale); activations:
     "int8", or "f32" for comparisons, which multiplies the dequantised weights in floating point.
     Raises ModelError for a file that does not match its config and ValueError for an argument out
     of range.
@@ -154,7 +156,7 @@ class CpuBackend(Backend):
                 magnitudes=[rope.magnitude for rope in ropes],
                 pages=pages,
                 threads=threads,
-                half_kv=kv_dtype == "f16",
+                kv_type=kv_dtype,
                 int8_activations=activations == "int8",
                 isa=isa,
             )

@@ -23,7 +23,11 @@ CONFIGS = {
     "gemma": models.gemma(),
     "capped": models.capped(),
     "experts": models.experts(),
+    "llama-int8": models.llama(),
+    "gemma-int8": models.gemma(),
 }
+"""By name; "-int8": over a cache of 8-bit codes."""
+
 PAGES = 256
 
 
@@ -33,6 +37,7 @@ class Model:
 
     config: ModelConfig
     file: models.FakeFile
+    kv_dtype: str = "f16"
     backends: dict[int, CpuBackend] = field(default_factory=dict)
 
 
@@ -40,8 +45,9 @@ class Model:
 def model(request: pytest.FixtureRequest) -> Model:
     isa, name = request.param
     config = CONFIGS[name]
-    kind = GGMLType.Q4_1 if name == "llama" else GGMLType.Q5_0
+    kind = GGMLType.Q4_1 if name.startswith("llama") else GGMLType.Q5_0
     made = Model(config, models.random_file(config, kind, np.random.default_rng(7)))
+    made.kv_dtype = "int8" if name.endswith("-int8") else "f16"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SGLITE_ISA", isa)
         for threads in (1, 2, 3):
@@ -50,6 +56,7 @@ def model(request: pytest.FixtureRequest) -> Model:
                 config,
                 threads=threads,
                 pages=PAGES,
+                kv_dtype=made.kv_dtype,
             )
     return made
 
@@ -145,6 +152,7 @@ def test_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch, model: Model) 
         model.config,
         threads=8,
         pages=PAGES,
+        kv_dtype=model.kv_dtype,
     )
     tokens = rng.integers(0, model.config.vocab_size, 40).tolist()
 
@@ -193,7 +201,7 @@ def test_copied_pages(model: Model) -> None:
     assert np.array_equal(logits, expected[50:])
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "f32"])
+@pytest.mark.parametrize("kv_dtype", ["f16", "f32", "int8"])
 @pytest.mark.parametrize("isa", ISAS)
 def test_dirty_pages_leave_no_trace(
     monkeypatch: pytest.MonkeyPatch, isa: str, kv_dtype: str

@@ -70,3 +70,12 @@ def test_shipped_path(
 ) -> None:
     monkeypatch.setenv("SGLITE_ISA", isa)
     assert relative_error(config_for(kind, family), kind, "int8", "f16") < 0.1
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+@pytest.mark.parametrize("family", ["llama", "gemma", "capped"])
+def test_a_cache_of_codes(monkeypatch: pytest.MonkeyPatch, isa: str, family: str) -> None:
+    """Each vector of K and V is off by at most half a step of its largest value in 127."""
+    monkeypatch.setenv("SGLITE_ISA", isa)
+    config = config_for(GGMLType.F32, family)
+    assert 1e-5 < relative_error(config, GGMLType.F32, "f32", "int8") < 0.05

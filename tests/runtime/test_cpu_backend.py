@@ -217,3 +217,5 @@ def test_granted_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_page_bytes(smollm2_path: Path) -> None:
     config = config_from_gguf(GGUFFile.open(smollm2_path))
     assert page_bytes(config, "f32") == 2 * page_bytes(config)
+    vectors = 2 * 30 * 3 * 16
+    assert page_bytes(config, "int8") == page_bytes(config) // 2 + 4 * vectors
