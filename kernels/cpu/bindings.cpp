@@ -1,6 +1,7 @@
 // The Python face of the native backend; the stub _cpu.pyi documents it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -19,6 +20,7 @@ namespace sglite {
 namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WritableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pairs = nb::ndarray<const int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 using Logits = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -70,9 +72,10 @@ void construct(PyModel* self, Tensors tensors, int64_t vocab_size, int64_t conte
 
 void forward(PyModel& self, const Ints& tokens, const Ints& query_start, const Ints& context_start,
              const Ints& pages, const Ints& page_start, const Ints& logit_tokens,
-             const Logits& logits) {
-    const PlanView plan{span_of(tokens), span_of(query_start), span_of(context_start),
-                        span_of(pages),  span_of(page_start),  span_of(logit_tokens)};
+             const Logits& logits, const std::optional<Ints>& head_panels) {
+    PlanView plan{span_of(tokens), span_of(query_start), span_of(context_start),
+                  span_of(pages),  span_of(page_start),  span_of(logit_tokens)};
+    if (head_panels) plan.head_panels = span_of(*head_panels);
     nb::gil_scoped_release release;
     self.model->forward(plan, span_of(logits));
 }
@@ -80,6 +83,16 @@ void forward(PyModel& self, const Ints& tokens, const Ints& query_start, const I
 void copy_pages(PyModel& self, const Pairs& pairs) {
     nb::gil_scoped_release release;
     self.model->copy_pages(span_of(pairs));
+}
+
+void read_page(const PyModel& self, int64_t page, const WritableBytes& out) {
+    nb::gil_scoped_release release;
+    self.model->read_page(page, span_of(out));
+}
+
+void write_page(PyModel& self, int64_t page, const Bytes& data) {
+    nb::gil_scoped_release release;
+    self.model->write_page(page, span_of(data));
 }
 
 std::string panel_text(PanelKind kind) {
@@ -124,8 +137,11 @@ NB_MODULE(_cpu, m) {
              "half_kv"_a, "int8_activations"_a, "isa"_a)
         .def("forward", &forward, "tokens"_a.noconvert(), "query_start"_a.noconvert(),
              "context_start"_a.noconvert(), "pages"_a.noconvert(), "page_start"_a.noconvert(),
-             "logit_tokens"_a.noconvert(), "logits"_a.noconvert())
+             "logit_tokens"_a.noconvert(), "logits"_a.noconvert(),
+             "head_panels"_a.noconvert() = nb::none())
         .def("copy_pages", &copy_pages, "pairs"_a.noconvert())
+        .def("read_page", &read_page, "page"_a, "out"_a.noconvert())
+        .def("write_page", &write_page, "page"_a, "data"_a.noconvert())
         .def_prop_ro("isa", [](const PyModel& self) { return self.model->isa(); })
         .def_prop_ro("threads", [](const PyModel& self) { return self.model->threads(); });
 }

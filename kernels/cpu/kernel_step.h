@@ -368,11 +368,21 @@ class StepThread : PhaseWalk {
         Advance a{m_.output_norm, s_.y, m_.layers[m_.layer_count - 1].post_feed_norm};
         a.need.by(m_, m_.head);
         const int count = s_.logit_count;
+        const auto work = [&](const Input& in, Range panels, Range tokens) {
+            multiply(m_.head, in, panels, tokens, s_.logits, m_.vocab_size);
+            if (m_.logit_cap > 0) cap_logits(panels, tokens);
+        };
         // Nothing comes behind this, so its x may go anywhere but to x_.
-        advance_and_multiply(a, count, s_.x[0], m_.head.panels(), kMostPanels,
-                             [&](const Input& in, Range panels, Range tokens) {
-                                 multiply(m_.head, in, panels, tokens, s_.logits, m_.vocab_size);
-                                 if (m_.logit_cap > 0) cap_logits(panels, tokens);
+        if (s_.head_panels == nullptr) {
+            advance_and_multiply(a, count, s_.x[0], m_.head.panels(), kMostPanels, work);
+            return;
+        }
+        advance_and_multiply(a, count, s_.x[0], s_.head_count, kMostPanels,
+                             [&](const Input& in, Range units, Range tokens) {
+                                 for (int u = units.begin; u < units.end; ++u) {
+                                     const int panel = s_.head_panels[u];
+                                     work(in, {panel, panel + 1}, tokens);
+                                 }
                              });
     }
 

@@ -283,6 +283,16 @@ void Model::arrange(const PlanView& plan) {
         require(plan.logit_tokens[i] > before && plan.logit_tokens[i] < tokens,
                 "logit_tokens must ascend within 0.." + std::to_string(tokens - 1));
     }
+    if (plan.head_panels) {
+        int64_t before = -1;
+        require(!plan.head_panels->empty(), "head_panels names no panel");
+        for (const int32_t panel : *plan.head_panels) {
+            require(
+                panel > before && panel < weights_.head.panels(),
+                "head_panels must ascend within 0.." + std::to_string(weights_.head.panels() - 1));
+            before = panel;
+        }
+    }
     positions_.resize(tokens);
     token_pages_.resize(tokens);
     page_counts_.resize(tokens);
@@ -353,6 +363,10 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
     step.max_cols = max_cols_;
     step.kv = kv_.data();
     step.kv_pages = pages_;
+    if (plan.head_panels) {
+        step.head_panels = plan.head_panels->data();
+        step.head_count = static_cast<int>(plan.head_panels->size());
+    }
     step.logits = logits.data();
     Carver measure(nullptr);
     carve(measure, step, thread_scratch_);
@@ -366,14 +380,14 @@ Step Model::prepare(const PlanView& plan, std::span<float> logits) {
 
 PlanView Model::keep(const PlanView& theirs) {
     PlanView plan = theirs;
+    std::vector<std::span<const int32_t>*> parts{&plan.tokens,        &plan.query_start,
+                                                 &plan.context_start, &plan.pages,
+                                                 &plan.page_start,    &plan.logit_tokens};
+    if (plan.head_panels) parts.push_back(&*plan.head_panels);
     plan_.clear();
-    for (auto* part : {&plan.tokens, &plan.query_start, &plan.context_start, &plan.pages,
-                       &plan.page_start, &plan.logit_tokens}) {
-        plan_.insert(plan_.end(), part->begin(), part->end());
-    }
+    for (const auto* part : parts) plan_.insert(plan_.end(), part->begin(), part->end());
     size_t at = 0;
-    for (auto* part : {&plan.tokens, &plan.query_start, &plan.context_start, &plan.pages,
-                       &plan.page_start, &plan.logit_tokens}) {
+    for (auto* part : parts) {
         *part = std::span(plan_).subspan(at, part->size());
         at += part->size();
     }
@@ -395,14 +409,15 @@ void Model::forward(const PlanView& theirs, std::span<float> logits) {
               [](const Argument& all, Phases& phases) { all.walk(all.step, phases); });
 }
 
+void Model::check_page(int64_t page, const char* what) const {
+    require(page >= 0 && page < pages_, "page " + std::to_string(page) + " " + what +
+                                            ", there are " + std::to_string(pages_) + " pages");
+}
+
 void Model::copy_pages(std::span<const int32_t> theirs) {
     const std::lock_guard lock(mutex_);
     const std::vector<int32_t> pairs(theirs.begin(), theirs.end());
-    for (const int32_t page : pairs) {
-        require(page >= 0 && page < pages_, "page " + std::to_string(page) +
-                                                " to copy, there are " + std::to_string(pages_) +
-                                                " pages");
-    }
+    for (const int32_t page : pairs) check_page(page, "to copy");
     const size_t bytes = kv_head_bytes();
     for (int head = 0; head < weights_.layer_count * weights_.kv_heads; ++head) {
         unsigned char* pages = kv_.data() + bytes * pages_ * head;
@@ -411,6 +426,32 @@ void Model::copy_pages(std::span<const int32_t> theirs) {
             memcpy(pages + bytes * pairs[i + 1], pages + bytes * pairs[i], bytes);
         }
     }
+}
+
+void Model::read_page(int64_t page, std::span<uint8_t> out) const {
+    const std::lock_guard lock(mutex_);
+    check_page(page, "to read");
+    require(out.size() == page_bytes(), "a page has " + std::to_string(page_bytes()) +
+                                            " bytes, not " + std::to_string(out.size()));
+    const size_t bytes = kv_head_bytes();
+    for (size_t head = 0; head * bytes < out.size(); ++head) {
+        memcpy(out.data() + head * bytes, kv_.data() + bytes * (pages_ * head + page), bytes);
+    }
+}
+
+void Model::write_page(int64_t page, std::span<const uint8_t> data) {
+    const std::lock_guard lock(mutex_);
+    check_page(page, "to write");
+    require(data.size() == page_bytes(), "a page has " + std::to_string(page_bytes()) +
+                                             " bytes, not " + std::to_string(data.size()));
+    const size_t bytes = kv_head_bytes();
+    for (size_t head = 0; head * bytes < data.size(); ++head) {
+        memcpy(kv_.data() + bytes * (pages_ * head + page), data.data() + head * bytes, bytes);
+    }
+}
+
+size_t Model::page_bytes() const {
+    return kv_head_bytes() * weights_.layer_count * weights_.kv_heads;
 }
 
 }  // namespace sglite

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ struct ModelOptions {
 // The arrays of a StepPlan, see runtime/plan.py.
 struct PlanView {
     std::span<const int32_t> tokens, query_start, context_start, pages, page_start, logit_tokens;
+    std::optional<std::span<const int32_t>> head_panels{};
 };
 
 // Names that ModelOptions::isa may have here, the best one first.
@@ -52,10 +54,14 @@ class Model {
     // Throws std::invalid_argument with the name of what is wrong.
     Model(const ModelOptions& options, const std::vector<TensorView>& tensors);
 
-    // Writes float32 [logit_tokens, vocab_size]. Throws std::invalid_argument for a plan that
-    // does not hold together, before anything is written.
+    // Writes float32 [logit_tokens, vocab_size]; with a plan that has head_panels only the columns
+    // of these, 16 each. Throws std::invalid_argument for a plan that does not hold together,
+    // before anything is written.
     void forward(const PlanView& theirs, std::span<float> logits);
     void copy_pages(std::span<const int32_t> theirs);
+    // K and V of one page over all layers, [page_bytes()].
+    void read_page(int64_t page, std::span<uint8_t> out) const;
+    void write_page(int64_t page, std::span<const uint8_t> data);
 
     std::string_view isa() const { return isa_; }
     int threads() const { return pool_.size(); }
@@ -64,6 +70,8 @@ class Model {
   private:
     void take_ropes(const ModelOptions& options);
     size_t kv_head_bytes() const;  // of one page
+    size_t page_bytes() const;     // over all layers and heads
+    void check_page(int64_t page, const char* what) const;
     // A copy that nobody else writes to between the checks and the step.
     PlanView keep(const PlanView& theirs);
     void arrange(const PlanView& plan);
@@ -82,7 +90,7 @@ class Model {
     std::string_view isa_;
     StepFunction step_;
     ThreadPool pool_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
 
     // Of the step that runs; kept between steps to save allocations.
     Memory scratch_;

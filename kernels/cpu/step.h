@@ -143,6 +143,8 @@ struct Step {
     ThreadScratch* scratch;  // [threads]
     uint8_t* kv;             // [layer][kv head][page]: K [head_dim][16], V [16][head_dim]
     int kv_pages;
+    const int32_t* head_panels;  // [head_count]: those whose logits are wanted; null for all
+    int head_count;
     float* logits;  // [logit_count, vocab_size]
 };
 

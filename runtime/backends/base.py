@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,8 @@ class Backend(ABC):
 
     @abstractmethod
     def forward(self, plan: StepPlan) -> Float32:
-        """Logits float32 [L, V]; a view that the next call overwrites. Releases the GIL.
+        """Logits float32 [L, V]; a view that the next call overwrites. Releases the GIL. Columns
+        outside of the plan's `logit_mask` may hold anything.
 
         A row's logits have the same bits whatever else is in the plan, however its tokens are cut
         into chunks and whichever pages hold its context.
@@ -54,6 +56,20 @@ class Backend(ABC):
     @abstractmethod
     def copy_pages(self, pairs: npt.NDArray[np.int32]) -> None:
         """Copy whole pages: int32 [N, 2] of (source, destination)."""
+
+    def page_identity(self, memo: Path) -> bytes:
+        """32 bytes, a hash over all that the bytes of a page depend on besides tokens. `memo`: a
+        file that may remember what takes long to find out. Raises NotImplementedError where pages
+        mean nothing outside of this process."""
+        raise NotImplementedError(f"{type(self).__name__} has no pages to save")
+
+    def read_page(self, page: int, out: npt.NDArray[np.uint8]) -> None:
+        """Copy a page to uint8 [bytes_per_page]."""
+        raise NotImplementedError(f"{type(self).__name__} has no pages to save")
+
+    def write_page(self, page: int, data: npt.NDArray[np.uint8]) -> None:
+        """Copy to a page what `read_page` gave, also in a backend of the same identity."""
+        raise NotImplementedError(f"{type(self).__name__} has no pages to save")
 
     @abstractmethod
     def draw(self, logits: Float32, request: DrawRequest) -> tuple[npt.NDArray[np.int32], Float32]:

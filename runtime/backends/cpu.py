@@ -1,4 +1,4 @@
-"""The CPU backend: a GGUF model on the native kernels.
+"""The CPU backend: a model of a file on the native kernels.
 
 It checks the file's tensors against the config, packs them once, and makes one native call a step.
 It knows nothing of sequences, of who owns a page, or of how a file is read.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +20,12 @@ from sglite.errors import ModelError
 from sglite.kernels import _cpu
 from sglite.runtime.backends.base import Backend, DrawRequest, Float32
 from sglite.runtime.models.config import Experts, ModelConfig
-from sglite.runtime.models.gguf import GGUFFile
-from sglite.runtime.models.tensors import model_tensors
+from sglite.runtime.models.file_digest import digest_of
+from sglite.runtime.models.tensors import TensorFile, model_tensors
 from sglite.runtime.plan import PAGE_SIZE, StepPlan
 
 _KV_BYTES = {"f16": 2, "f32": 4}
+_MOST_PANELS = 0.75  # of all
 _ACTIVATIONS = ("int8", "f32")
 
 ISA_VARIABLE = "SGLITE_ISA"
@@ -69,6 +72,8 @@ def _let_go(arrays: Iterable[npt.NDArray[np.uint8]]) -> None:
     maps: dict[int, mmap.mmap] = {}
     for array in arrays:
         buffer: object = array.base
+        while isinstance(buffer, np.ndarray):
+            buffer = buffer.base
         # A writable mapping may hold what its file does not.
         if isinstance(buffer, memoryview) and buffer.readonly:
             owner: object = buffer.obj
@@ -91,7 +96,7 @@ class CpuBackend(Backend):
 
     def __init__(
         self,
-        gguf: GGUFFile,
+        file: TensorFile,
         config: ModelConfig,
         *,
         threads: int | None = None,
@@ -115,7 +120,7 @@ class CpuBackend(Backend):
             raise ValueError(f"{ISA_VARIABLE}={isa}: this machine has {known}")
         tensors = [
             (name, int(kind), shape, data)
-            for name, kind, shape, data in model_tensors(gguf, config)
+            for name, kind, shape, data in model_tensors(file, config)
         ]
         experts = config.experts or Experts(0, 0, False)
         ropes = list(dict.fromkeys(layer.rope for layer in config.layers if layer.rope))
@@ -154,8 +159,11 @@ class CpuBackend(Backend):
                 isa=isa,
             )
         except ValueError as error:
-            raise ModelError(f"{gguf.path}: {error}") from error
-        _let_go(gguf.data(name) for name in gguf.tensors)
+            raise ModelError(f"{file.path}: {error}") from error
+        _let_go(data for _, _, _, data in tensors)
+        self._files = tuple(file.files)
+        kinds = [(name, kind) for name, kind, _, _ in tensors]
+        self._numerics = (config, kv_dtype, activations, kinds)
         self.isa = self._model.isa
         self.threads = threads
         self.vocab_size = config.vocab_size
@@ -167,7 +175,7 @@ class CpuBackend(Backend):
         """Logits float32 [L, V]; see Backend. Raises ValueError for an inconsistent plan."""
         wanted = len(plan.logit_tokens)
         if wanted > len(self._logits):
-            self._logits = np.empty((wanted, self.vocab_size), np.float32)
+            self._logits = np.zeros((wanted, self.vocab_size), np.float32)
         logits = self._logits[:wanted]
         self._open_model().forward(
             plan.tokens,
@@ -177,12 +185,37 @@ class CpuBackend(Backend):
             plan.page_start,
             plan.logit_tokens,
             logits,
+            None if plan.logit_mask is None else self._head_panels(plan.logit_mask),
         )
         return logits
+
+    def _head_panels(self, mask: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32] | None:
+        """The panels of 16 rows of the output matrix that hold a wanted id; None for most of them,
+        which are faster read one after the other."""
+        halves = mask.view(np.uint16)
+        if sys.byteorder == "big":
+            halves = halves.reshape(-1, 2)[:, ::-1]
+        panels = np.flatnonzero(halves).astype(np.int32)
+        return panels if 0 < len(panels) <= _MOST_PANELS * self.vocab_size / 16 else None
 
     def copy_pages(self, pairs: npt.NDArray[np.int32]) -> None:
         """Copy whole pages: int32 [N, 2] of (source, destination)."""
         self._open_model().copy_pages(pairs)
+
+    def page_identity(self, memo: Path) -> bytes:
+        """See Backend: model file, config, types, instruction set and the kernels themselves."""
+        kernels = digest_of(Path(_cpu.__file__), memo)
+        files = [digest_of(path, memo) for path in self._files]
+        parts = (files, kernels, self.isa, PAGE_SIZE, *self._numerics)
+        return blake2b(repr(parts).encode(), digest_size=32).digest()
+
+    def read_page(self, page: int, out: npt.NDArray[np.uint8]) -> None:
+        """Copy a page to uint8 [bytes_per_page]."""
+        self._open_model().read_page(page, out)
+
+    def write_page(self, page: int, data: npt.NDArray[np.uint8]) -> None:
+        """Copy to a page what `read_page` gave, also in a backend of the same identity."""
+        self._open_model().write_page(page, data)
 
     def draw(self, logits: Float32, request: DrawRequest) -> tuple[npt.NDArray[np.int32], Float32]:
         """Draw one outcome a row; see Backend."""

@@ -15,7 +15,9 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from sglite.runtime.cache.page_files import next_digest
 from sglite.runtime.cache.pages import PagePool
 from sglite.runtime.plan import PAGE_SIZE
 
@@ -25,7 +27,7 @@ _ID_BYTES = 4
 class Node:
     """A full page under the path of its ancestors."""
 
-    __slots__ = ("children", "key", "page", "parent", "queued", "sorted_keys", "used")
+    __slots__ = ("children", "digest", "key", "page", "parent", "queued", "sorted_keys", "used")
 
     def __init__(self, key: bytes, page: int, parent: Node | None) -> None:
         self.key = key
@@ -35,6 +37,20 @@ class Node:
         self.sorted_keys: list[bytes] = []
         self.used = 0
         self.queued = False
+        self.digest = b""
+        """Of this page and all before it, see `page_files`; empty where no pages are saved."""
+
+
+class SavedPages(Protocol):
+    """Pages that outlive the process."""
+
+    identity: bytes
+
+    def __contains__(self, digest: bytes) -> bool:
+        """Whether a page may be there."""
+
+    def restore(self, digest: bytes, page: int) -> bool:
+        """Write it into a page of the pool; False if it is not there after all."""
 
 
 @dataclass(slots=True)
@@ -74,9 +90,14 @@ def page_key(ids: array[int], index: int) -> bytes:
 class PrefixTree:
     """Owns one reference to the page of every node."""
 
-    def __init__(self, pool: PagePool) -> None:
+    def __init__(self, pool: PagePool, saved: SavedPages | None = None) -> None:
         self._pool = pool
+        self._saved = saved
         self.root = Node(b"", -1, None)
+        if saved is not None:
+            self.root.digest = saved.identity
+        self.unsaved: dict[Node, None] = {}
+        """Nodes of which `saved` has no page yet, each behind its parent."""
         self._clock = 0
         self._tick = 0
         self._leaves: list[tuple[int, int, Node]] = []
@@ -88,18 +109,35 @@ class PrefixTree:
         limit = len(ids) - 1
         node = self.root
         while (len(lease.nodes) + 1) * PAGE_SIZE <= limit:
-            child = node.children.get(page_key(ids, len(lease.nodes)))
+            key = page_key(ids, len(lease.nodes))
+            child = node.children.get(key) or self._restored(node, key)
             if child is None:
                 break
             self._use(child)
+            self._pool.retain(child.page)
             lease.nodes.append(child)
             node = child
         done = len(lease.nodes) * PAGE_SIZE
         lease.partial, shared = self._closest(node, ids[done : min(done + PAGE_SIZE, limit)])
+        if lease.partial is not None:
+            self._pool.retain(lease.partial.page)
         lease.tokens = done + shared
-        for page in lease.pages():
-            self._pool.retain(page)
         return lease
+
+    def _restored(self, parent: Node, key: bytes) -> Node | None:
+        """The node of a saved page, in memory again."""
+        if self._saved is None:
+            return None
+        digest = next_digest(parent.digest, key)
+        if digest not in self._saved or not (self._pool.free or self.evict()):
+            return None
+        page = self._pool.take()
+        try:
+            if not self._saved.restore(digest, page):
+                return None
+            return self.extend(parent, key, page)
+        finally:
+            self._pool.release(page)
 
     def extend(self, parent: Node | None, key: bytes, page: int) -> Node:
         """The node for `key` below `parent` (None: the root). Makes it, with `page`, if missing."""
@@ -111,6 +149,10 @@ class PrefixTree:
             return node
         node = Node(key, page, above)
         above.children[key] = node
+        if self._saved is not None:
+            node.digest = next_digest(above.digest, key)
+            if node.digest not in self._saved:
+                self.unsaved[node] = None
         insort(above.sorted_keys, key)
         self._pool.enter_tree(page)
         self._use(node)
@@ -144,6 +186,7 @@ class PrefixTree:
         del parent.sorted_keys[bisect_left(parent.sorted_keys, victim.key)]
         if parent is not self.root and not parent.children:
             self._queue(parent)
+        self.unsaved.pop(victim, None)
         self._pool.leave_tree(victim.page)
         return True
 

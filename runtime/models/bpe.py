@@ -41,11 +41,7 @@ def byte_level_encoder(
     """
     from tokenizers import Regex, pre_tokenizers
 
-    pairs: list[tuple[str, str]] = []
-    for merge in merges:
-        left, _, right = merge.partition(" ")
-        pairs.append((left, right))
-    encoder = _encoder(vocabulary, pairs, whole, ignore_merges=splits.whole_words)
+    encoder = _encoder(vocabulary, pairs_of(merges), whole, ignore_merges=splits.whole_words)
     cuts = [pre_tokenizers.Split(Regex(cut), "isolated") for cut in splits.patterns]
     to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     encoder.pre_tokenizer = pre_tokenizers.Sequence([*cuts, to_bytes])
@@ -53,22 +49,28 @@ def byte_level_encoder(
 
 
 def sentencepiece_encoder(
-    vocabulary: dict[str, int], ranked: Iterable[str], whole: Sequence[str]
+    vocabulary: dict[str, int], merges: list[tuple[str, str]], whole: Sequence[str]
 ) -> Encoder:
     """The encoder of a `llama` vocabulary that puts no space before the text.
 
-    `ranked`: the tokens that merging may build, the ones to build first before the others. Raises
-    ValueError for a vocabulary that no encoder can be built from.
+    `merges`: best first. Raises ValueError for a vocabulary that no encoder can be built from.
     """
     from tokenizers import normalizers
 
-    encoder = _encoder(vocabulary, _derived_merges(ranked), whole, byte_fallback=True)
+    encoder = _encoder(vocabulary, merges, whole, byte_fallback=True)
     encoder.normalizer = normalizers.Replace(" ", SPACE)
     return encoder
 
 
-def _derived_merges(ranked: Iterable[str]) -> list[tuple[str, str]]:
-    """Every way to build a token out of two others, best first.
+def pairs_of(merges: Iterable[str]) -> list[tuple[str, str]]:
+    """The halves of merges that are written "left right"."""
+    parted = (merge.partition(" ") for merge in merges)
+    return [(left, right) for left, _, right in parted]
+
+
+def derived_merges(ranked: Iterable[str]) -> list[tuple[str, str]]:
+    """Every way to build a token out of two others, best first. `ranked`: the tokens that merging
+    may build, the ones to build first before the others.
 
     The training merged the best pair everywhere, so the order of the tokens is the order of the
     merges; but how a token was put together is not recorded, and text may get to it in any way.

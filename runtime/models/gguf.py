@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from sglite.errors import ModelError
 from sglite.runtime.models.ggml_types import GGMLType
+from sglite.runtime.models.mapping import map_file
 from sglite.runtime.models.string_array import StringArray
 
 __all__ = ["GGMLType", "GGUFFile", "MetadataValue", "StringArray", "TensorInfo"]
@@ -86,7 +87,8 @@ class GGUFFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._map: mmap.mmap | None = _map_file(self.path)
+        self.files = (self.path,)
+        self._map: mmap.mmap | None = map_file(self.path)
         cursor = _Cursor(self.path, memoryview(self._map))
         self.version = _read_version(cursor)
         tensor_count = cursor.u64("the number of tensors")
@@ -195,16 +197,6 @@ class _Cursor:
             raise self.error(what, error.args[0]) from None
         self.position = array.end
         return array
-
-
-def _map_file(path: Path) -> mmap.mmap:
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise ModelError(f"{path}: the file is empty (byte 0)")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: the file cannot be opened: {error}") from error
 
 
 def _read_version(cursor: _Cursor) -> int:

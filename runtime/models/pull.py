@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _POLL_SECONDS = 0.1
-_FORMS = "a path to a .gguf file, or hf:ORG/REPO/FILE"
+_FORMS = "a path to a .gguf file or a folder of safetensors, or hf:ORG/REPO/FILE"
 
 
 def resolve(name: str | os.PathLike[str], *, progress: bool | None = None) -> Path:
-    """The file of a model, fetched first if need be.
+    """The file of a model, or its folder, fetched first if need be.
 
     `name`: a name of the catalog, hf:ORG/REPO/FILE, or a path. `progress`: show a bar on stderr;
     None for where that is a terminal. Raises ModelError.
@@ -47,13 +47,13 @@ def resolve(name: str | os.PathLike[str], *, progress: bool | None = None) -> Pa
         if name.startswith("hf:"):
             return _from_hub(name)
     path = Path(name).expanduser()
-    if path.is_file():
+    if path.is_file() or (path / "config.json").is_file():
         return path
     if isinstance(name, str) and path.name == name and not name.endswith(".gguf"):
         raise _unknown(name)
     what = "does not exist"
     if path.exists():
-        what = "is a folder" if path.is_dir() else "is no regular file"
+        what = "is a folder without config.json" if path.is_dir() else "is no regular file"
     raise ModelError(f"{path}: the model file {what}")
 
 

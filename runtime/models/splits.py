@@ -14,6 +14,9 @@ _LOWER_END = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p
 _UPPER_START = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
 
+BYTE_LEVEL = rf"{_GPT2}|\s+"
+"""How the byte level of the `tokenizers` library cuts where nothing else does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Splits:
@@ -32,8 +35,8 @@ _TEKKEN = rf"{_LOWER_END}|{_UPPER_START}|\p{{N}}{_MARKS}"
 _GPT4O = rf"{_LOWER_END}{_SHORT}?|{_UPPER_START}{_SHORT}?|\p{{N}}{{1,3}}{_MARKS}"
 
 _KINDS = {
-    "gpt-2": Splits((rf"{_GPT2}|\s+",)),
-    "smollm": Splits((r"\p{N}", rf"{_GPT2}|\s+")),
+    "gpt-2": Splits((BYTE_LEVEL,)),
+    "smollm": Splits((r"\p{N}", BYTE_LEVEL)),
     "default": Splits((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")),
     "llama-bpe": Splits((_LLAMA3 + _SPACES,), whole_words=True, add_bos=True),
     "dbrx": Splits((_LLAMA3 + _SPACES,)),

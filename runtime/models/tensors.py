@@ -7,7 +7,7 @@ nothing behind this knows. It knows nothing of the bytes of a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,11 @@ class TensorFile(Protocol):
 
     @property
     def path(self) -> Path: ...
+    @property
+    def files(self) -> Sequence[Path]:
+        """All that their bytes depend on."""
+        ...
+
     @property
     def tensors(self) -> Mapping[str, TensorInfo]: ...
     def data(self, name: str) -> npt.NDArray[np.uint8]: ...

@@ -22,15 +22,17 @@ from sglite.runtime.models.bpe import (
     SPACE,
     byte_level_encoder,
     byte_spelling,
+    derived_merges,
+    pairs_of,
     sentencepiece_encoder,
 )
 from sglite.runtime.models.gguf import GGUFFile, MetadataValue, StringArray
-from sglite.runtime.models.splits import SPLITS
+from sglite.runtime.models.splits import SPLITS, Splits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Encoder
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 _KINDS = ("gpt2", "llama")
 
@@ -65,8 +67,14 @@ class Tokenizer:
     space_prefix: bool
     chat_template: str | None
 
-    def __init__(self, metadata: Mapping[str, MetadataValue], source: str) -> None:
-        """From the metadata of the file that `source` names in errors. Raises ModelError."""
+    def __init__(
+        self,
+        metadata: Mapping[str, MetadataValue],
+        source: str,
+        splits: Splits | None = None,
+    ) -> None:
+        """From the metadata of the file that `source` names in errors. `splits`: how text is cut,
+        None for what the metadata names. Raises ModelError."""
         self._source = source
         self._metadata = metadata
         self._kind = self._text("tokenizer.ggml.model")
@@ -77,7 +85,7 @@ class Tokenizer:
         known = ("default",) if pieces else tuple(SPLITS)
         if not isinstance(pre, str) or pre not in known:
             raise self._error(f"pre {pre!r}; known for {self._kind!r} are {', '.join(known)}")
-        self._splits = SPLITS[pre]
+        self._splits = splits or SPLITS[pre]
         prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
         self.space_prefix = pieces and prefix is not False
         self._tokens = self._strings("tokenizer.ggml.tokens")
@@ -107,8 +115,8 @@ class Tokenizer:
         """Ids that stand for no text: control, unknown and unused tokens, marks of turns and
         media, and the beginning and end of a sequence."""
         types = self._types
-        ids = set(np.flatnonzero(np.isin(types, (_UNKNOWN, _CONTROL, _UNUSED))).tolist())
-        for id_ in np.flatnonzero(types == _USER_DEFINED).tolist():
+        ids = set(np.flatnonzero(np.isin(types, (UNKNOWN, CONTROL, UNUSED))).tolist())
+        for id_ in np.flatnonzero(types == USER_DEFINED).tolist():
             text = self._tokens[id_]
             if text in _MARKS or (text.startswith("<|") and text.endswith("|>")):
                 ids.add(id_)
@@ -207,7 +215,7 @@ class Tokenizer:
         texts = list(self._tokens)
         text_like = np.ones(len(texts), bool)
         text_like[list(self.special_ids)] = False
-        user_defined = np.flatnonzero((self._types == _USER_DEFINED) & text_like).tolist()
+        user_defined = np.flatnonzero((self._types == USER_DEFINED) & text_like).tolist()
         try:
             if self._kind == "gpt2":
                 whole = [texts[id_] for id_ in user_defined]
@@ -217,8 +225,11 @@ class Tokenizer:
             whole = [texts[id_] for id_ in user_defined if texts[id_].strip(" ")]
             texts = [_respell_spaces(text) for text in texts]
             vocabulary = {text: id_ for id_, text in enumerate(texts)}
-            ranked = (texts[id_] for id_ in self._merge_order(text_like))
-            return sentencepiece_encoder(vocabulary, ranked, whole)
+            if "tokenizer.ggml.merges" in self._metadata:
+                pairs = pairs_of(self._strings("tokenizer.ggml.merges"))
+            else:
+                pairs = derived_merges(texts[id_] for id_ in self._merge_order(text_like))
+            return sentencepiece_encoder(vocabulary, pairs, whole)
         except ValueError as error:
             raise self._error(f"no encoder can be built: {error}") from error
 
@@ -226,8 +237,8 @@ class Tokenizer:
         """The ids that merging may build, first those to build first: user-defined tokens, then
         by score, equal scores by id."""
         scores = self._numbers("tokenizer.ggml.scores")
-        ids = np.flatnonzero(text_like & np.isin(self._types, (_NORMAL, _USER_DEFINED)))
-        order = np.lexsort((ids, -scores[ids], self._types[ids] != _USER_DEFINED))
+        ids = np.flatnonzero(text_like & np.isin(self._types, (NORMAL, USER_DEFINED)))
+        order = np.lexsort((ids, -scores[ids], self._types[ids] != USER_DEFINED))
         merged: list[int] = ids[order].tolist()
         return merged
 
@@ -249,14 +260,14 @@ class Tokenizer:
     def _byte_ids(self) -> dict[int, int]:
         """Ids of the tokens of a single byte, by that byte."""
         found: dict[int, int] = {}
-        for id_ in np.flatnonzero(self._types == _BYTE).tolist():
+        for id_ in np.flatnonzero(self._types == BYTE).tolist():
             found[self.token_bytes[id_][0]] = id_
         return found
 
     def _unspell_bytes(self, raw: list[bytes]) -> list[bytes]:
         """Bytes of `gpt2` tokens; user-defined ones are spelled as they are."""
         texts = [token.decode("utf-8", "replace") for token in raw]
-        for id_ in {*self.special_ids, *np.flatnonzero(self._types == _USER_DEFINED).tolist()}:
+        for id_ in {*self.special_ids, *np.flatnonzero(self._types == USER_DEFINED).tolist()}:
             texts[id_] = ""
         try:
             # One character is one byte, so all tokens can be translated as one string.
@@ -278,7 +289,7 @@ class Tokenizer:
         found = separator.join(raw).replace(SPACE.encode(), b" ").split(separator)
         if len(found) != len(raw):
             raise self._error("a token is not UTF-8")
-        for id_ in np.flatnonzero(self._types == _BYTE).tolist():
+        for id_ in np.flatnonzero(self._types == BYTE).tolist():
             match = re.fullmatch(rb"<0x([0-9A-Fa-f]{2})>", raw[id_])
             if match is None:
                 raise self._error(f"byte token {id_} is spelled {self._tokens[id_]!r}, not <0xNN>")

@@ -78,14 +78,15 @@ def pull(name: str) -> None:
 @main.command(short_help="Show what is in a model file.")
 @click.argument("model")
 def inspect(model: str) -> None:
-    """Show what is in the GGUF file MODEL: a path, or a name as for `pull`."""
+    """Show what is in MODEL: the path of a GGUF file or of a folder, or a name as for `pull`."""
     from sglite.cli.inspect import describe
+    from sglite.runtime.models.folder import ModelFolder
     from sglite.runtime.models.gguf import GGUFFile
     from sglite.runtime.models.pull import resolve
 
-    with GGUFFile.open(resolve(model)) as gguf:
-        for line in describe(gguf):
-            click.echo(line)
+    path = resolve(model)
+    for line in describe(ModelFolder(path) if path.is_dir() else GGUFFile.open(path)):
+        click.echo(line)
 
 
 @main.command(

@@ -1,11 +1,12 @@
-"""The text of `sglite inspect`: metadata, tensors and types of a GGUF file, and what the CPU
-backend makes of them.
+"""The text of `sglite inspect`: metadata, tensors and types of a model, and what the CPU backend
+makes of them.
 
 Text from the file is shown as Python would write it wherever it could confuse a terminal.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,31 +15,40 @@ from math import prod
 import numpy as np
 
 from sglite.kernels import _cpu
+from sglite.runtime.models.folder import ModelFolder, read_json
 from sglite.runtime.models.gguf import GGUFFile, MetadataValue, StringArray
+from sglite.runtime.models.tensors import TensorFile
 
 _SHOWN_CHARACTERS = 70
 _SHOWN_ELEMENTS = 5
 
 
-def describe(gguf: GGUFFile) -> Iterator[str]:
+def describe(file: GGUFFile | ModelFolder) -> Iterator[str]:
     """The lines, without line ends."""
-    yield f"{gguf.path}  GGUF version {gguf.version}  {gguf.path.stat().st_size:,} bytes"
+    size = sum(path.stat().st_size for path in file.files)
+    if isinstance(file, GGUFFile):
+        yield f"{file.path}  GGUF version {file.version}  {size:,} bytes"
+        rows: list[tuple[str, ...]] = [(_name(k), _value(v)) for k, v in file.metadata.items()]
+    else:
+        yield f"{file.path}  safetensors in {len(file.files) - 1} files  {size:,} bytes"
+        config = read_json(file.path / "config.json")
+        rows = [(_name(k), _value(json.dumps(v))) for k, v in config.items()]
     yield ""
-    yield f"metadata ({len(gguf.metadata)})"
-    yield from _columns([(_name(key), _value(value)) for key, value in gguf.metadata.items()])
+    yield f"metadata ({len(rows)})"
+    yield from _columns(rows)
     yield ""
-    yield f"tensors ({len(gguf.tensors)})"
-    yield from _columns(_tensor_rows(gguf))
+    yield f"tensors ({len(file.tensors)})"
+    yield from _columns(_tensor_rows(file))
     yield ""
     yield "types"
-    yield from _columns(_type_rows(gguf))
+    yield from _columns(_type_rows(file))
 
 
-def _tensor_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:
+def _tensor_rows(file: TensorFile) -> list[tuple[str, ...]]:
     """A row for tensors that differ only in their layer."""
     alike = Counter(
         (re.sub(r"^blk\.\d+\.", "blk.*.", tensor.name), tensor.type, tensor.shape)
-        for tensor in gguf.tensors.values()
+        for tensor in file.tensors.values()
     )
     return [
         (
@@ -64,11 +74,11 @@ def _packed(type_: int, shape: tuple[int, ...]) -> str:
     return f"{kind}, {nbytes:,} bytes, {8 * nbytes / prod(shape):.2f} bits a weight"
 
 
-def _type_rows(gguf: GGUFFile) -> list[tuple[str, ...]]:
+def _type_rows(file: TensorFile) -> list[tuple[str, ...]]:
     count: Counter[str] = Counter()
     weights: Counter[str] = Counter()
     nbytes: Counter[str] = Counter()
-    for tensor in gguf.tensors.values():
+    for tensor in file.tensors.values():
         count[tensor.type.name] += 1
         weights[tensor.type.name] += prod(tensor.shape)
         nbytes[tensor.type.name] += tensor.nbytes

@@ -35,6 +35,10 @@ class FakeFile:
     tensors: dict[str, TensorInfo]
     bytes_of: dict[str, npt.NDArray[np.uint8]]
 
+    @property
+    def files(self) -> list[Path]:
+        return []
+
     def data(self, name: str) -> npt.NDArray[np.uint8]:
         return self.bytes_of[name]
 
@@ -227,6 +231,10 @@ def make_plan(rows: list[Row]) -> StepPlan:
         page_start=starts([len(row.pages) for row in rows]),
         logit_tokens=np.concatenate(logits).astype(np.int32),
     )
+
+
+ARRAYS = [name for name in StepPlan.__slots__ if name != "logit_mask"]
+"""The fields of a plan that the native model takes, in its order."""
 
 
 def pages_for(tokens: int) -> int:

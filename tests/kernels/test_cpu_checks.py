@@ -163,6 +163,7 @@ def good_plan() -> StepPlan:
         ({"logit_tokens": [1, 1, 3]}, "logit_tokens must ascend"),
         ({"logit_tokens": [1, 2, 4]}, "logit_tokens must ascend"),
         ({"logit_tokens": [-1, 2, 3]}, "logit_tokens must ascend"),
+        ({"logit_mask": [0, 0, 0, 1]}, "head_panels must ascend within 0..4"),
     ],
     ids=str,
 )

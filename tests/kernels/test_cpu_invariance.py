@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cpu_models as models
 import numpy as np
@@ -156,6 +156,26 @@ def test_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch, model: Model) 
     expected = model.backends[1].forward(plan(len(tokens))).copy()
     for size in rng.choice([1, 2, 4, 5, 9, 40], examples(150)):
         assert np.array_equal(backend.forward(plan(size)), expected[:size])
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), threads=st.sampled_from([1, 2, 3]))
+def test_wanted_columns(model: Model, data: st.DataObject, threads: int) -> None:
+    """Logits under a mask have the bits that they have among all."""
+    vocab = model.config.vocab_size
+    rows = [
+        models.Row([data.draw(st.integers(0, vocab - 1))], 0, [i], 1)
+        for i in range(data.draw(st.sampled_from([1, 4, 5, 17])))
+    ]
+    ids = data.draw(st.sets(st.integers(0, vocab - 1), min_size=1, max_size=40), label="ids")
+    bits = np.zeros(-(-vocab // 32) * 32, np.uint8)
+    bits[list(ids)] = 1
+    mask = np.packbits(bits, bitorder="little").view(np.uint32)
+    backend = model.backends[threads]
+    plan = models.make_plan(rows)
+    expected = backend.forward(plan)[:, list(ids)].copy()
+    found = backend.forward(replace(plan, logit_mask=mask))[:, list(ids)]
+    assert np.array_equal(found, expected)
 
 
 def test_copied_pages(model: Model) -> None:

@@ -3,21 +3,21 @@ crosses its windows and the change of its rotation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cpu_models import Row, make_plan, pages_for
-from family_files import FAMILIES, ORIGINAL, TOKENS, Array, Family, logits, write
+from family_files import FAMILIES, ORIGINAL, TOKENS, Array, Family, logits, save, write
 
 from sglite.kernels import _cpu
 from sglite.kernels.reference.forward import forward
 from sglite.runtime.backends.cpu import CpuBackend
 from sglite.runtime.models.config import ModelConfig
+from sglite.runtime.models.folder import ModelFolder
 from sglite.runtime.models.gguf import GGUFFile
-from sglite.runtime.models.tensors import model_tensors
+from sglite.runtime.models.tensors import TensorFile, model_tensors
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Case:
     """One model in a file, and the logits of transformers for `tokens`."""
 
     family: Family
-    file: GGUFFile
+    file: TensorFile
     config: ModelConfig
     tokens: list[int]
     expected: Array
@@ -37,25 +37,38 @@ class Case:
         }
 
 
-def make_case(family: Family, folder: Path, count: int, context: int | None = None) -> Case:
+def open_config(file: TensorFile, context: int | None = None) -> ModelConfig:
+    if isinstance(file, ModelFolder):
+        return file.config(context)
+    assert isinstance(file, GGUFFile)
+    return ModelConfig.from_gguf(file, context)
+
+
+def make_case(
+    family: Family, folder: Path, count: int, context: int | None = None, *, saved: bool = False
+) -> Case:
     # A choice between experts that are nearly equal may fall either way, so theirs are no accident.
     fresh = int(np.random.SeedSequence().generate_state(1)[0])
     seed = 7 if any("expert" in key for key in family.keys) else fresh
     print("seed", seed)
     model = family.model(seed)
     tokens = np.random.default_rng(seed).integers(0, 101, count).tolist()
-    file = GGUFFile.open(write(family, model, folder / "model.gguf"))
-    config = ModelConfig.from_gguf(file, context)
-    return Case(family, file, config, tokens, logits(model, tokens))
+    file: TensorFile
+    if saved:
+        file = ModelFolder(save(model, folder))
+    else:
+        file = GGUFFile.open(write(family, model, folder / "model.gguf"))
+    return Case(family, file, open_config(file, context), tokens, logits(model, tokens))
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def case(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Case]:
-    made = make_case(FAMILIES[request.param], tmp_path_factory.mktemp("family"), TOKENS)
-    with made.file:
-        yield made
+@pytest.fixture(
+    scope="module",
+    params=[(name, s) for name in FAMILIES for s in (False, True)],
+    ids=lambda p: f"{p[0]}-{'folder' if p[1] else 'gguf'}",
+)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    name, saved = request.param
+    return make_case(FAMILIES[name], tmp_path_factory.mktemp("family"), TOKENS, saved=saved)
 
 
 def relative_error(got: Array, expected: Array) -> float:
@@ -110,10 +123,10 @@ def test_what_a_family_has_shows_in_the_logits(case: Case) -> None:
         assert relative_error(changed, case.expected) > 1e-2, change
 
 
+@pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("name", ["phi3", "phi4-mini"])
-def test_a_short_context_has_a_rotation_of_its_own(name: str, tmp_path: Path) -> None:
-    case = make_case(FAMILIES[name], tmp_path, ORIGINAL, context=ORIGINAL)
-    with case.file:
-        for config, fits in ((case.config, True), (ModelConfig.from_gguf(case.file), False)):
-            error = relative_error(forward(config, case.weights(), case.tokens), case.expected)
-            assert error < 1e-4 if fits else error > 1e-2
+def test_a_short_context_has_a_rotation_of_its_own(name: str, saved: bool, tmp_path: Path) -> None:
+    case = make_case(FAMILIES[name], tmp_path, ORIGINAL, context=ORIGINAL, saved=saved)
+    for config, fits in ((case.config, True), (open_config(case.file), False)):
+        error = relative_error(forward(config, case.weights(), case.tokens), case.expected)
+        assert error < 1e-4 if fits else error > 1e-2

@@ -238,8 +238,13 @@ def logits_after(context: Sequence[int]) -> np.ndarray:
 
 def draw_one(logits, allowed, end_ids, end_rest, temperature, top_p, top_k, min_p, uniform):
     """The contract of Backend.draw for one row, word by word."""
-    p = np.exp(logits.astype(np.float64) - logits.max())
     end = set(end_ids)
+    counts = [end_rest or t in allowed or t in end for t in range(len(logits))]
+    assert not np.isnan(logits[counts]).any(), "reads a logit that was not asked for"
+    top = logits[counts].max(initial=-np.inf)
+    if top == -np.inf:
+        raise ValueError("every logit that counts is -inf")
+    p = np.exp(np.where(counts, logits, -np.inf).astype(np.float64) - top)
     keep = np.array([t in allowed and t not in end for t in range(len(p))])
     ends = bool(end) or end_rest
     mass_end = sum(p[t] for t in end)
@@ -280,7 +285,8 @@ class FakeBackend(Backend):
     vocab_size = VOCAB
     bytes_per_page = PAGE_SIZE * 8
 
-    def __init__(self, pages: int = 64, max_context: int = 512) -> None:
+    def __init__(self, pages: int = 64, max_context: int = 512, name: str = "fake") -> None:
+        self.name = name
         self.pages_total = pages
         self.max_context = max_context
         self.store = np.full((pages, PAGE_SIZE), -1, np.int64)
@@ -288,6 +294,7 @@ class FakeBackend(Backend):
         self.computed = 0
         self.batches: list[int] = []
         self.poison: int | None = None
+        self.partial = 0
 
     def forward(self, plan: StepPlan):
         rows = len(plan.context_start)
@@ -308,11 +315,25 @@ class FakeBackend(Backend):
                     context = self.store[pages].reshape(-1)[: position + 1]
                     assert (context >= 0).all(), "reads a slot that was never written"
                     out.append(logits_after(context))
-        return np.array(out, np.float32).reshape(len(out), VOCAB)
+        logits = np.array(out, np.float32).reshape(len(out), VOCAB)
+        if plan.logit_mask is not None:
+            self.partial += 1
+            bits = np.unpackbits(plan.logit_mask.view(np.uint8), bitorder="little")[:VOCAB]
+            logits[:, bits == 0] = np.nan  # whoever reads them gets nothing of use
+        return logits
 
     def copy_pages(self, pairs) -> None:
         for source, destination in pairs:
             self.store[destination] = self.store[source]
+
+    def page_identity(self, memo) -> bytes:
+        return hashlib.blake2b(self.name.encode(), digest_size=32).digest()
+
+    def read_page(self, page, out) -> None:
+        out[:] = self.store[page].view(np.uint8)
+
+    def write_page(self, page, data) -> None:
+        self.store[page] = np.array(data).view(np.int64)
 
     def draw(self, logits, request: DrawRequest):
         ids, logprobs = [], []

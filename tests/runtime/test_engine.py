@@ -698,3 +698,14 @@ def test_the_first_token_has_its_own_time_also_after_forced_ones():
     assert result.started_at < result.first_token_at
     later = result.usage.decoded_tokens - 1
     assert result.finished_at - result.first_token_at >= 0.01 * later
+
+
+def test_only_the_logits_that_a_draw_reads_are_asked_for():
+    backend = FakeBackend()
+    engine = make_engine(backend)
+    hole = words("yes no", "yes he", "no the", sampling=Sampling(temperature=1), max_tokens=8)
+    rows = [submit(engine, engine.open(), text("hello"), hole) for _ in range(3)]
+    drain(engine)
+    assert backend.partial > 0
+    alone = oracle_of(text("hello"), hole)
+    assert [outcome(row) for row in rows] == [alone] * 3
