@@ -17,7 +17,7 @@ test: $(VENV)/.installed-dev
 
 # The native code under AddressSanitizer and UndefinedBehaviorSanitizer, with fewer examples. Leaks
 # are not looked for: Python itself keeps what it interned. PYTHONMALLOC: so that each of its objects
-# has borders. Needs GCC.
+# has borders; --capture=sys: a report would be lost with the output of its test. Needs GCC.
 ADDRESS = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	PYTHONMALLOC=malloc SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-address/bin/python
@@ -32,7 +32,7 @@ sanitize-sample: $(VENV)-address/.installed
 # Threads that use one grammar or one model, under ThreadSanitizer.
 test-races: $(VENV)-thread/.installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 \
-	SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-thread/bin/python -m pytest --timeout 0 \
+	SGLITE_SLOWDOWN=30 SGLITE_FUZZ=$(or $(FUZZ),0.2) $(VENV)-thread/bin/python -m pytest --timeout 0 --capture=sys \
 		$(or $(TESTS),tests/grammars/test_grammar_threads.py tests/kernels/test_cpu_threads.py)
 
 lint: $(VENV)/.installed-dev

@@ -108,7 +108,7 @@ def test_one_matcher_of_several_threads(
     def work(number: int) -> None:
         rng = random.Random(number)
         for _ in range(examples(100)):
-            kind = rng.randrange(6)
+            kind = rng.randrange(8)
             if kind == 0:
                 with contextlib.suppress(ValueError):
                     shared.rollback(rng.randint(0, 3))
@@ -118,6 +118,9 @@ def test_one_matcher_of_several_threads(
             elif kind == 2:
                 shared.tokens_to_finish()
                 shared.is_complete, shared.is_finished, shared.key(), shared.allowed_count()
+            elif kind < 5:  # without the GIL, so that the others go on meanwhile
+                masks = np.zeros((1, vocab.mask_words), np.uint32)
+                fill_masks([shared], masks, np.array([rng.choice([-1, 9])], np.int32))
             else:
                 ids = sorted(allowed(shared))
                 shared.accept(rng.choice(ids) if ids else 0)

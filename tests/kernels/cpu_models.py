@@ -233,6 +233,10 @@ def make_plan(rows: list[Row]) -> StepPlan:
     )
 
 
+ARRAYS = [name for name in StepPlan.__slots__ if name != "logit_mask"]
+"""The fields of a plan that the native model takes, in its order."""
+
+
 def pages_for(tokens: int) -> int:
     """Pages that hold so many tokens."""
     return -(-tokens // PAGE_SIZE)

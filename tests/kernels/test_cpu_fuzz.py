@@ -24,7 +24,6 @@ from sglite.runtime.backends.cpu import CpuBackend
 from sglite.runtime.models.config import Experts, LayerConfig
 from sglite.runtime.models.ggml_types import GGMLType
 from sglite.runtime.models.rope import Rope
-from sglite.runtime.plan import StepPlan
 
 FAMILIES = {
     "llama": models.llama(),
@@ -156,7 +155,7 @@ def test_any_tensors_are_loaded_or_refused(family: str, monkeypatch: pytest.Monk
             outcomes.add("refused")
             return
         logits = np.empty((3, others["vocab_size"]), np.float32)
-        model.forward(*(getattr(PLAN, name) for name in StepPlan.__slots__), logits)
+        model.forward(*(getattr(PLAN, name) for name in models.ARRAYS), logits)
         outcomes.add("loaded")
 
     check()
@@ -286,14 +285,17 @@ def test_any_plan_is_run_or_refused(backend: CpuBackend) -> None:
     @settings(max_examples=examples(120), deadline=None)
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        arrays = {name: getattr(PLAN, name) for name in StepPlan.__slots__}
-        names = st.lists(st.sampled_from(StepPlan.__slots__), min_size=1, max_size=3, unique=True)
+        arrays = {name: getattr(PLAN, name) for name in models.ARRAYS}
+        names = st.lists(st.sampled_from(models.ARRAYS), min_size=1, max_size=3, unique=True)
         for name in data.draw(names):
             arrays[name] = data.draw(changed_array(arrays[name], any_int32), label=name)
             if arrays[name] is None:
                 break
+        panels = data.draw(st.none() | st.lists(st.integers(-1, 6) | any_int32, max_size=6))
+        head_panels = None if panels is None else np.array(panels, np.int32)
+        logits = np.empty((3, 77), np.float32)
         with contextlib.suppress(ValueError, TypeError):
-            backend._open_model().forward(*arrays.values(), np.empty((3, 77), np.float32))
+            backend._open_model().forward(*arrays.values(), logits, head_panels)
         assert np.array_equal(backend.forward(FRESH), expected)
 
     check()
@@ -315,7 +317,7 @@ def test_any_plan_is_run_or_refused(backend: CpuBackend) -> None:
     ids=lambda a: "None" if a is None else f"{a.dtype} {a.shape} {a.strides}",
 )
 def test_logits_of_another_layout_are_refused(backend: CpuBackend, logits: Any) -> None:
-    arrays = [getattr(PLAN, name) for name in StepPlan.__slots__]
+    arrays = [getattr(PLAN, name) for name in models.ARRAYS]
     with pytest.raises((ValueError, TypeError)):
         backend._open_model().forward(*arrays, logits)
 
@@ -336,6 +338,36 @@ def test_any_copies_are_made_or_refused(backend: CpuBackend) -> None:
         assert np.array_equal(backend.forward(FRESH), expected)
 
     check()
+
+
+def test_any_pages_are_read_and_written_or_refused(backend: CpuBackend) -> None:
+    """Also pages of bytes that are no numbers, which leave no trace in what is computed later."""
+    expected = backend.forward(FRESH).copy()
+    page = np.zeros(backend.bytes_per_page, np.uint8)
+
+    @settings(max_examples=examples(60), deadline=None)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, PAGES - 1) | any_int32 | st.integers(-(2**63), 2**63 - 1))
+        content: Any = np.full_like(page, data.draw(st.integers(0, 255)))
+        if data.draw(st.booleans()):
+            content = data.draw(changed_array(content, st.integers(0, 255)))
+        with contextlib.suppress(ValueError, TypeError):
+            backend.read_page(number, content)
+        with contextlib.suppress(ValueError, TypeError):
+            backend.write_page(number, content)
+        assert np.array_equal(backend.forward(FRESH), expected)
+
+    check()
+    kept = page.copy()
+    backend.write_page(2, np.full_like(page, 7))
+    backend.read_page(2, page)
+    assert (page == 7).all()
+    page.flags.writeable = False
+    with pytest.raises(TypeError):
+        backend.read_page(2, page)
+    with pytest.raises(ValueError, match="bytes"):
+        backend.write_page(2, kept[:-1])
 
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

@@ -59,7 +59,7 @@ def test_steps_and_copies_take_turns(backend: CpuBackend) -> None:
         own = plan(number)
         logits = np.empty((21, backend.vocab_size), np.float32)
         for _ in range(examples(10)):
-            arrays = [getattr(own, name) for name in StepPlan.__slots__]
+            arrays = [getattr(own, name) for name in models.ARRAYS]
             backend._open_model().forward(*arrays, logits)
             assert np.array_equal(logits, expected[number])
             backend.copy_pages(np.array([[4 * number, 4 * number + 3]], np.int32))
@@ -83,14 +83,14 @@ def test_steps_and_copies_take_turns(backend: CpuBackend) -> None:
 def test_arrays_that_change_while_a_step_runs_are_checked_first(backend: CpuBackend) -> None:
     """What another thread writes into a plan counts before the checks or not at all."""
     plan = models.make_plan([models.Row([1, 2, 3] * 20, 0, [3, 2, 1, 0], 3)])
-    arrays = {name: getattr(plan, name).copy() for name in StepPlan.__slots__}
+    arrays = {name: getattr(plan, name).copy() for name in models.ARRAYS}
     logits = np.empty((3, backend.vocab_size), np.float32)
     stop = threading.Event()
 
     def spoil() -> None:
         rng = np.random.default_rng()
         while not stop.is_set():
-            array = arrays[str(rng.choice(StepPlan.__slots__))]
+            array = arrays[str(rng.choice(models.ARRAYS))]
             at = rng.integers(len(array))
             kept = array[at]
             array[at] = rng.choice([-1, 10**9, 3])
@@ -122,7 +122,7 @@ def test_a_backend_closed_while_others_use_it(backend: CpuBackend) -> None:
 
 
 def _steps(model: Any, plan: StepPlan) -> None:
-    arrays = [getattr(plan, name) for name in StepPlan.__slots__]
+    arrays = [getattr(plan, name) for name in models.ARRAYS]
     for _ in range(3):
         model.forward(*arrays, np.empty((3, 77), np.float32))
 
