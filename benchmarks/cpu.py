@@ -137,12 +137,12 @@ def beside(
     if near := sides.get("decode1@64"):
         for name, far in sides.items():
             if name.startswith("decode1@") and name != "decode1@64" and works[name].context > 512:
-                kept = [
+                mine, theirs = (
                     [b / a for a, b in zip(*pair, strict=True)]
                     for pair in zip(near, far, strict=True)
-                ]
+                )
                 label = f"{model}/kept@{works[name].context}"
-                rows.append(compare(label, "of the speed at 64 tokens", *kept, peer_name))
+                rows.append(compare(label, "of the speed at 64 tokens", mine, theirs, peer_name))
     return rows
 
 
@@ -189,7 +189,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--peer-python", default=os.environ.get("SGLITE_PEER_PYTHON"))
     parser.add_argument("--best", action="store_true", help="also llama.cpp on its best format")
-    parser.add_argument("--only", default="*", help="works whose names match, as decode*@64; or types")
+    parser.add_argument(
+        "--only", default="*", help="works whose names match, as decode*@64; or types"
+    )
     parser.add_argument("--types", action="store_true", help="measure the weight formats instead")
     parser.add_argument("--megabytes", type=float, default=192, help="of one matrix of --types")
     args = parser.parse_args()
