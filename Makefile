@@ -2,11 +2,12 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+PEERS ?= .peers
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 NATIVE := $(wildcard kernels/cpu/* grammars/native/* grammars/native/*/*)
 
-.PHONY: demo test test-sanitize sanitize-sample test-races lint format bench wheel wheels clean
+.PHONY: demo test test-sanitize sanitize-sample test-races lint format bench peers wheel wheels clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sglite pull smollm2
@@ -48,6 +49,17 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/extract.py --quick
+
+# What benchmarks compare with, in an environment of its own; built once, some minutes.
+peers: $(PEERS)/.installed
+	@echo "the peers are in $(PEERS): export SGLITE_PEER_PYTHON=$(abspath $(PEERS))/bin/python"
+
+$(PEERS)/.installed:
+	$(PYTHON) -m venv $(PEERS)
+	CMAKE_ARGS=-DGGML_NATIVE=ON $(PEERS)/bin/python -m pip install -q \
+		--disable-pip-version-check llama-cpp-python==0.3.36 guidance==0.3.1 \
+		jsonschema==4.26.0 llguidance==1.5.0 xgrammar==0.2.9
+	@touch $@
 
 wheel: $(VENV)/.created
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .

@@ -137,12 +137,12 @@ def beside(
     if near := sides.get("decode1@64"):
         for name, far in sides.items():
             if name.startswith("decode1@") and name != "decode1@64" and works[name].context > 512:
-                kept = [
+                mine, theirs = (
                     [b / a for a, b in zip(*pair, strict=True)]
                     for pair in zip(near, far, strict=True)
-                ]
+                )
                 label = f"{model}/kept@{works[name].context}"
-                rows.append(compare(label, "of the speed at 64 tokens", *kept, peer_name))
+                rows.append(compare(label, "of the speed at 64 tokens", mine, theirs, peer_name))
     return rows
 
 

@@ -1,9 +1,9 @@
 """Every weight format on a random matrix: how near its kernels come to what the machine can do.
 
-`decode` streams a matrix that no cache holds past one token, beside a plain read of the same bytes.
-`prefill512` multiplies a small one with 512 tokens, beside int8 dot products without memory. `error`
-is that of the product against the format's definition in float64, relative, and comes from rounding
-the activations to int8: the peer is the most that is allowed.
+`decode` streams a matrix that no cache holds past one token, beside a plain read of the same
+bytes. `prefill512` multiplies a small one with 512 tokens, beside int8 dot products without
+memory. `error` is that of the product against the format's definition in float64, relative, and
+comes from rounding the activations to int8: the peer is the most that is allowed.
 """
 
 from __future__ import annotations

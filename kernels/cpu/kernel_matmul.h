@@ -23,7 +23,7 @@ constexpr int kPrefetch = 8192;  // bytes ahead in the weight stream
 template <int Bytes>
 inline void prefetch(const uint8_t* p) {
 #if defined(__GNUC__)
-    for (int i = 0; i < Bytes; i += kCacheLine) __builtin_prefetch(p + kPrefetch + i);
+    for (int i = 0; i < Bytes; i += kCacheLine) __builtin_prefetch(p + i);
 #else
     (void)p;
 #endif
@@ -197,8 +197,9 @@ SGLITE_INLINE typename Taken<Kind>::Block take_block(const uint8_t* p, int half,
     return block;
 }
 
-// Calls use(block, index) for lanes [half, half + kLanes) of the blocks of a panel.
-template <PanelKind Kind, class Use>
+// Calls use(block, index) for lanes [half, half + kLanes) of the blocks of a panel. Ahead: fetches
+// what comes kPrefetch later.
+template <PanelKind Kind, bool Ahead, class Use>
 SGLITE_INLINE void each_block(const uint8_t* p, int blocks, int half, Use use) {
     constexpr PanelShape kShape = panel_shape(Kind);
     constexpr int kBytes = static_cast<int>(kShape.block_bytes());
@@ -207,13 +208,13 @@ SGLITE_INLINE void each_block(const uint8_t* p, int blocks, int half, Use use) {
             const Scales scales = load_scales<Kind>(p, half);
             p += kShape.header_bytes();
             for (int i = 0; i < kWide; ++i, p += kBytes) {
-                prefetch<kBytes>(p);
+                if constexpr (Ahead) prefetch<kBytes>(p + kPrefetch);
                 use(take_block<Kind>(p, half, scales), b + i);
             }
         }
     } else {
         for (int b = 0; b < blocks; ++b, p += kBytes) {
-            prefetch<kBytes>(p);
+            if constexpr (Ahead) prefetch<kBytes>(p + kPrefetch);
             use(take_block<Kind>(p, half, Scales{}), b);
         }
     }
@@ -234,7 +235,7 @@ void multiply_int8(const uint8_t* panel, int blocks, const Input& input, float* 
         F acc[T];
 #pragma GCC unroll 16
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        each_block<Kind>(panel, blocks, half, [&](const auto& w, int b) SGLITE_INLINE_LAMBDA {
+        each_block<Kind, true>(panel, blocks, half, [&](const auto& w, int b) SGLITE_INLINE_LAMBDA {
 #pragma GCC unroll 16
             for (int t = 0; t < T; ++t) acc[t] = w.add_to(acc[t], x[t * stride + b]);
         });
@@ -299,8 +300,13 @@ void multiply_many(const uint8_t* panel, size_t panel_stride, int blocks, const 
                    int count, float* out, size_t out_stride) {
     using Block = typename Taken<Kind>::Block;
     constexpr int kTokens = 4;
+    constexpr int kPanels = P * kLanes > kPanelRows ? P * kLanes / kPanelRows : 1;
     Block taken[kTakenBlocks * P];
     const size_t stride = static_cast<size_t>(blocks);
+    const int tiles = count / kTokens + count % kTokens;
+    // Each tile fetches a part of the blocks behind these, so that memory and products overlap.
+    constexpr int kBytes = static_cast<int>(panel_bytes(Kind, kTakenBlocks));
+    const int part = (kBytes / tiles / kCacheLine + 1) * kCacheLine;
     for (int t = 0; t < count; ++t) {
         for (int p = 0; p < P; ++p) store(out + t * out_stride + p * kLanes, zero());
     }
@@ -310,19 +316,29 @@ void multiply_many(const uint8_t* panel, size_t panel_stride, int blocks, const 
             const int row = p * kLanes;
             const uint8_t* from =
                 panel + row / kPanelRows * panel_stride + panel_bytes(Kind, first);
-            each_block<Kind>(from, some, row % kPanelRows,
-                             [&](const Block& w, int b)
-                                 SGLITE_INLINE_LAMBDA { taken[b * P + p] = w; });
+            each_block<Kind, false>(from, some, row % kPanelRows,
+                                    [&](const Block& w, int b)
+                                        SGLITE_INLINE_LAMBDA { taken[b * P + p] = w; });
         }
+        const uint8_t* next = first + kTakenBlocks < blocks
+                                  ? panel + panel_bytes(Kind, first + kTakenBlocks)
+                                  : panel + kPanels * panel_stride;
         const ActivationBlock* x = input.blocks + first;
-        int t = 0;
-        for (; t + kTokens <= count; t += kTokens) {
-            multiply_taken<Block, kTokens, P>(taken, some, x + t * stride, stride,
-                                              out + t * out_stride, out_stride);
-        }
-        for (; t < count; ++t) {
-            multiply_taken<Block, 1, P>(taken, some, x + t * stride, stride, out + t * out_stride,
-                                        out_stride);
+        for (int t = 0; t < count; next += part) {
+            for (int p = 0; p < kPanels; ++p) {
+                for (int i = 0; i < part; i += kCacheLine) {
+                    prefetch<kCacheLine>(next + p * panel_stride + i);
+                }
+            }
+            float* to = out + t * out_stride;
+            if (t + kTokens <= count) {
+                multiply_taken<Block, kTokens, P>(taken, some, x + t * stride, stride, to,
+                                                  out_stride);
+                t += kTokens;
+            } else {
+                multiply_taken<Block, 1, P>(taken, some, x + t * stride, stride, to, out_stride);
+                ++t;
+            }
         }
     }
 }
@@ -342,7 +358,7 @@ void multiply_float(const uint8_t* panel, int blocks, const Input& input, float*
     for (int half = 0; half < kPanelRows; half += kLanes) {
         F acc[T];
         for (int t = 0; t < T; ++t) acc[t] = zero();
-        each_block<Kind>(panel, blocks, half, [&](const Block& w, int b) {
+        each_block<Kind, true>(panel, blocks, half, [&](const Block& w, int b) {
             const float* x = input.floats + static_cast<size_t>(b) * kBlock;
 #pragma GCC unroll 8
             for (int i = 0; i < 8; ++i) {

@@ -78,7 +78,7 @@ class ProbeThread : PhaseWalk {
                 const uint8_t* end = p_.matrix.data + bytes * (chunk + 1) / kProbeChunks * kStep;
                 Codes all[4] = {code_zero(), code_zero(), code_zero(), code_zero()};
                 for (; at < end; at += kStep) {
-                    prefetch<kStep>(at);
+                    prefetch<kStep>(at + kPrefetch);
 #pragma GCC unroll 4
                     for (int i = 0; i < 4; ++i) {
                         all[i] = put_bits<0>(all[i], load_codes(at + i * sizeof(Codes)), 255);
