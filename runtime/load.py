@@ -48,6 +48,10 @@ def load_engine(
         raise ModelError(
             f"no backend named {backend!r}; this version has 'cpu', 'scripted' and 'remote'"
         )
+    if not isinstance(prefix_cache, bool | str | os.PathLike):
+        raise TypeError(
+            f"prefix_cache must be True, False or the path of a folder, got {prefix_cache!r}"
+        )
     path = resolve(name)
     file: TensorFile
     if path.is_dir():

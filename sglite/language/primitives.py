@@ -119,7 +119,7 @@ def gen(
     try:
         use = None
         if tools is not None:
-            use = ToolUse(tool_tuple("gen", tools), tool_choice, bool(parallel))
+            use = ToolUse(tool_tuple("", tools), tool_choice, bool(parallel))
         value = _value_type(type, regex, json, grammar)
     except (TypeError, ValueError) as error:
         raise _same_kind(error)(f"gen({name!r}): {error}") from error
@@ -250,7 +250,7 @@ def role(name: str, *content: str | ir.Expression, tools: Sequence[Tool] | None 
             raise TypeError(
                 f"{name}() takes text, holes and their sums, got {part.__class__.__name__}"
             )
-    return ir.Turn(name, content, () if tools is None else tool_tuple(name, tools))
+    return ir.Turn(name, content, () if tools is None else tool_tuple(f"{name}: ", tools))
 
 
 def system(*content: str | ir.Expression, tools: Sequence[Tool] | None = None) -> ir.Turn:

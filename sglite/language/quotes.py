@@ -24,14 +24,15 @@ from sglite.language.composition import Pattern, named
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Quote(Pattern):
-    """A pattern that is also a type of a hole and an annotation of `str`."""
+    """A pattern that is also a type of a hole or a field, and an annotation of `str`."""
 
     quoted: QuotePart | None = None
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
+        text = str if source is self else source  # it may also stand alone, in place of str
+        return core_schema.no_info_after_validator_function(self._check, handler(text))
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -59,8 +60,8 @@ def quote(
 ) -> Pattern:
     """Text that stands in `document`, character for character, and is not empty.
 
-    Take it as the type of a hole, `gen("x", sgl.quote(doc))`; as an annotation of a field,
-    `Annotated[str, sgl.quote(doc)]`; or as a part of a pattern. `whole_words`: the quote begins
+    Take it as the type of a hole, `gen("x", sgl.quote(doc))`; as the type of a field or its
+    annotation, `Annotated[str, sgl.quote(doc)]`; or as a part of a pattern. `whole_words`: the quote begins
     and ends with no white space and cuts no word in two (in scripts without spaces between words it
     may be cut anywhere). `min_length` and `max_length` are in characters. `name` makes a variable
     of it where it is a part of a pattern.

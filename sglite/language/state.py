@@ -243,4 +243,4 @@ class State(Recorder):
 
 
 def _told(role: str, tools: Sequence[Tool] | None) -> tuple[Tool, ...]:
-    return () if tools is None else tool_tuple(f"{role}()", tools)
+    return () if tools is None else tool_tuple(f"{role}(): ", tools)

@@ -151,20 +151,22 @@ def call_of(tool: Tool, arguments: dict[str, Any], call_id: str) -> ToolCall:
 
 def tool_tuple(where: str, tools: Iterable[Tool | Callable[..., Any]]) -> tuple[Tool, ...]:
     """The tools that were given as an argument. Raises TypeError for what is none, ValueError for
-    none at all or two of one name."""
+    none at all or two of one name.
+
+    `where` begins the message: "use_tools: ", or nothing where the caller says it."""
     if isinstance(tools, str | Tool) or not isinstance(tools, Iterable):
-        raise TypeError(f"{where}: tools= takes a list of tools, got {tools!r}")
+        raise TypeError(f"{where}tools= takes a list of tools, got {tools!r}")
     found = tuple(tools)
     for each in found:
         if not isinstance(each, Tool):
             name = getattr(each, "__name__", None)
             hint = f"; write @sgl.tool above {name}()" if name else ""
-            raise TypeError(f"{where}: tools= takes tools, got {each!r}{hint}")
+            raise TypeError(f"{where}tools= takes tools, got {each!r}{hint}")
     names = [each.name for each in found if isinstance(each, Tool)]
     if not names:
-        raise ValueError(f"{where}: tools= has no tools")
+        raise ValueError(f"{where}tools= has no tools")
     if len({*names}) < len(names):
-        raise ValueError(f"{where}: two tools have one name: {names}; write @sgl.tool(name=...)")
+        raise ValueError(f"{where}two tools have one name: {names}; write @sgl.tool(name=...)")
     return typing.cast("tuple[Tool, ...]", found)
 
 

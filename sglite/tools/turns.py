@@ -104,7 +104,7 @@ def talk(
             f"use_tools({name!r}) has no tools; name them in the first turn, where the model is "
             "told of them: sgl.system(..., tools=[...])"
         )
-    offered = state._tools if tools is None else tool_tuple("use_tools", tools)
+    offered = state._tools if tools is None else tool_tuple("use_tools: ", tools)
     choice = options.pop("tool_choice", "auto")
     for step in range(max_steps):
         if step + 1 == max_steps:

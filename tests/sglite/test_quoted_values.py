@@ -38,6 +38,11 @@ class Typed(TypedDict):
     text: Annotated[str, sgl.quote(DOCUMENT)] | None
 
 
+class Bare(BaseModel):
+    text: sgl.quote(DOCUMENT)  # type: ignore[valid-type]
+    more: list[sgl.quote(DOCUMENT, whole_words=True)]  # type: ignore[valid-type]
+
+
 @sgl.function
 def one(s: sgl.State, hole: Any, after: str = "Quote:", **said: Any) -> None:
     s += after + sgl.gen("x", hole, **said)
@@ -54,6 +59,15 @@ def test_a_hole_is_a_quote(scripted: MakeScripted, answer: str) -> None:
     assert span is not None
     assert (span.start, span.end, span.count) == (at, at + len(text), 1)
     assert row.meta("x").fields[""].source == span
+
+
+def test_a_quote_stands_alone_as_an_annotation(scripted: MakeScripted) -> None:
+    scripted({"x": {"text": "Costa", "more": ["Maria"]}})
+    row = one.run(Bare)
+    assert (row["x"].text, row["x"].more) == ("Costa", ["Maria"])
+    assert row.meta("x").fields["/more/0"].source.start == DOCUMENT.index("Maria")
+    with pytest.raises(ValidationError, match="does not stand in the document"):
+        Bare(text="Nobody", more=[])
 
 
 def test_places_of_whole_words_are_counted(scripted: MakeScripted) -> None:
