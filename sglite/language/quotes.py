@@ -61,10 +61,10 @@ def quote(
     """Text that stands in `document`, character for character, and is not empty.
 
     Take it as the type of a hole, `gen("x", sgl.quote(doc))`; as the type of a field or its
-    annotation, `Annotated[str, sgl.quote(doc)]`; or as a part of a pattern. `whole_words`: the quote begins
-    and ends with no white space and cuts no word in two (in scripts without spaces between words it
-    may be cut anywhere). `min_length` and `max_length` are in characters. `name` makes a variable
-    of it where it is a part of a pattern.
+    annotation, `Annotated[str, sgl.quote(doc)]`; or as a part of a pattern. `whole_words`: the
+    quote begins and ends with no white space and cuts no word in two (in scripts without spaces
+    between words it may be cut anywhere). `min_length` and `max_length` are in characters. `name`
+    makes a variable of it where it is a part of a pattern.
 
     Raises TypeError for a document that is no text, ValueError for an empty one and for lengths
     that exclude each other. What the document does not have (a passage so long, one word) is a
