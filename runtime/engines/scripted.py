@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -148,7 +148,7 @@ class ScriptedEngine(Engine):
                 self._check_step(step)
             except Exception as error:
                 raise StepRefused(index, error) from error
-        self._do(lambda: self._run(sequence, segment, sink))
+        self._do(partial(self._run, sequence, segment, sink))
 
     def fork(self, sequence: SequenceId, n: int) -> Sequence[SequenceId]:
         forks = [next(self._ids) for _ in range(n)]

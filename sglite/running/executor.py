@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -154,9 +155,7 @@ class Run(Waitable):
             self._outstanding += 1
             self._busy[sequence] = self._busy.get(sequence, 0) + 1
 
-        def sink(event: Event) -> None:
-            self._on_event(event, sequence, steps, slots, path)
-
+        sink = partial(self._on_event, sequence, steps, slots, path)
         try:
             self.engine.submit(sequence, Segment(steps), sink)
         except Exception as error:
@@ -287,11 +286,11 @@ class Run(Waitable):
 
     def _on_event(
         self,
-        event: Event,
         sequence: SequenceId,
         steps: tuple[Step, ...],
         slots: list[Slot | None],
         path: BranchPath,
+        event: Event,
     ) -> None:
         kind = type(event)
         if kind is TextDelta:

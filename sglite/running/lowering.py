@@ -29,7 +29,7 @@ BranchPath = tuple[int, ...]
 
 def hole_key(seed: int, row: int, path: BranchPath, name: str, occurrence: int) -> int:
     """The 64-bit randomness key: it depends on what the hole is, never on when it runs."""
-    identity = repr((seed, row, path, name, occurrence)).encode()
+    identity = f"({seed}, {row}, {path}, {name!r}, {occurrence})".encode()
     return int.from_bytes(blake2b(identity, digest_size=8).digest(), "little")
 
 
