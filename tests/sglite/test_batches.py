@@ -151,7 +151,7 @@ def test_batches_inside_of_batches_do_not_starve(
 
 
 def test_reading_rows_are_under_way_together(scripted: MakeScripted) -> None:
-    together = threading.Barrier(6, timeout=10)
+    together = threading.Barrier(6, timeout=60)
 
     @sgl.function
     def program(s: sgl.State, doc: str) -> None:
