@@ -147,13 +147,13 @@ class Keys:
                 f"{self.gguf.path}: tensor {name!r} is {info.type.name} {info.shape}, "
                 f"not F32 ({count},) (byte {info.offset})"
             )
-        values = self.gguf.data(name).view("<f4").astype(np.float64)
+        values = self.gguf.data(name).view("<f4")
         if not (np.isfinite(values).all() and (values > 0).all()):
             raise ModelError(
                 f"{self.gguf.path}: tensor {name!r} has a value that is no positive number "
                 f"(byte {info.offset})"
             )
-        factors: list[float] = values.tolist()
+        factors: list[float] = values.astype(np.float64).tolist()
         return factors
 
     def _value(self, key: str) -> object:

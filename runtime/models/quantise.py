@@ -27,7 +27,8 @@ def to_float32(data: Bytes, kind: GGMLType) -> Float32:
     if kind == GGMLType.BF16:
         return (data.view("<u2").astype(np.uint32) << 16).view(np.float32)
     dtype = {GGMLType.F32: "<f4", GGMLType.F16: "<f2"}[kind]
-    return data.view(dtype).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN
+        return data.view(dtype).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,17 @@ class Quantiser:
         width = _BLOCK * kind.block[1]
         count = len(data) // width
         out = np.empty((count, self.type.block[1]), np.uint8)
-        for first in range(0, count, _BLOCKS_AT_A_TIME):
-            last = min(first + _BLOCKS_AT_A_TIME, count)
-            values = to_float32(data[first * width : last * width], kind)
-            out[first:last] = self.blocks(values.reshape(-1, _BLOCK))
+        # What is no number, or too large for a scale of 16 bits, spoils its own block alone.
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            for first in range(0, count, _BLOCKS_AT_A_TIME):
+                last = min(first + _BLOCKS_AT_A_TIME, count)
+                values = to_float32(data[first * width : last * width], kind)
+                out[first:last] = self.blocks(values.reshape(-1, _BLOCK))
         return out.reshape(-1)
 
 
 def _scaled(values: Float32, scale: Float32) -> Float32:
-    with np.errstate(divide="ignore"):
-        inverse = np.where(scale == 0, np.float32(0), 1 / scale)
+    inverse = np.where(scale == 0, np.float32(0), 1 / scale)
     return values * inverse[:, None]
 
 

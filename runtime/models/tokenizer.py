@@ -323,7 +323,8 @@ class Tokenizer:
         value = self._metadata.get(key)
         if not isinstance(value, np.ndarray) or len(value) != self.vocab_size:
             raise self._error(f"{key} is missing or not an array of {self.vocab_size} numbers")
-        return value.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN
+            return value.astype(np.float64)
 
 
 _LATIN_1 = {ord(char): chr(byte) for char, byte in byte_spelling().items()}

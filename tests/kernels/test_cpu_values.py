@@ -79,3 +79,21 @@ def test_a_cache_of_codes(monkeypatch: pytest.MonkeyPatch, isa: str, family: str
     monkeypatch.setenv("SGLITE_ISA", isa)
     config = config_for(GGMLType.F32, family)
     assert 1e-5 < relative_error(config, GGMLType.F32, "f32", "int8") < 0.05
+
+
+@pytest.mark.parametrize("isa", _cpu.available_isas())
+def test_tiny_activations_keep_their_signs(monkeypatch: pytest.MonkeyPatch, isa: str) -> None:
+    """So small that 127 over their peak is infinite: coarse, but not the other way round."""
+    monkeypatch.setenv("SGLITE_ISA", isa)
+    config = models.llama()
+    file = models.random_file(config, GGMLType.Q8_0, np.random.default_rng())
+    norm = file.bytes_of["output_norm.weight"].view(np.float32)
+    norm *= np.float32(5e-38)
+    tokens = list(range(20))
+    backend = CpuBackend(file, config, threads=2, pages=2)  # type: ignore[arg-type]
+    logits = backend.forward(models.make_plan([models.Row(tokens, 0, [1, 0], 20)]))
+    expected = models.reference_logits(file, config, tokens)
+    got = logits.astype(np.float64) * 1e38
+    expected = expected * 1e38
+    cosine = (got * expected).sum() / np.linalg.norm(got) / np.linalg.norm(expected)
+    assert cosine > 0.6

@@ -261,6 +261,17 @@ def test_values_that_are_all_nothing() -> None:
         assert not dequantise(packed.reshape(2, -1), kind.upper()).any()
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=32, max_size=32))
+def test_whatever_a_block_holds_the_next_one_is_right(bits: list[int]) -> None:
+    odd = np.array(bits, np.uint32).view(np.float32)
+    good = np.linspace(-1, 1, 32, dtype=np.float32)
+    data = np.concatenate([odd, good]).view(np.uint8)
+    for kind, quantiser in QUANTISERS.items():
+        packed = quantiser.quantise(data, sgl_type("F32"), 32).reshape(2, -1)
+        assert np.abs(dequantise(packed[1:], kind.upper()) - good).max() < 0.15
+
+
 def sgl_type(name: str) -> Any:
     from sglite.runtime.models.ggml_types import GGMLType
 
