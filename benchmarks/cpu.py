@@ -142,7 +142,9 @@ def beside(
                     for pair in zip(near, far, strict=True)
                 )
                 label = f"{model}/kept@{works[name].context}"
-                rows.append(compare(label, "of the speed at 64 tokens", kept_ours, kept_peer, peer_name))
+                rows.append(
+                    compare(label, "of the speed at 64 tokens", kept_ours, kept_peer, peer_name)
+                )
     return rows
 
 
