@@ -137,12 +137,14 @@ def beside(
     if near := sides.get("decode1@64"):
         for name, far in sides.items():
             if name.startswith("decode1@") and name != "decode1@64" and works[name].context > 512:
-                mine, theirs = (
+                kept_ours, kept_peer = (
                     [b / a for a, b in zip(*pair, strict=True)]
                     for pair in zip(near, far, strict=True)
                 )
                 label = f"{model}/kept@{works[name].context}"
-                rows.append(compare(label, "of the speed at 64 tokens", mine, theirs, peer_name))
+                rows.append(
+                    compare(label, "of the speed at 64 tokens", kept_ours, kept_peer, peer_name)
+                )
     return rows
 
 

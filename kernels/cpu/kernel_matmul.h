@@ -393,7 +393,7 @@ void multiply_plain(const uint8_t* panel, int blocks, const Input& input, float*
 
 // Tiles of tokens that are built.
 constexpr bool is_tile(int tokens) {
-    return tokens <= kMostTile && (tokens <= 4 || tokens == 6 || tokens == 8);
+    return tokens <= kMostTile && (tokens <= 4 || tokens == 6 || tokens % 4 == 0);
 }
 constexpr int kFloatTile = kMostTile < 4 ? kMostTile : 4;
 
@@ -422,20 +422,25 @@ constexpr ManyFunction many() {
 }
 
 struct KindFunctions {
-    PanelFunction int8[9];  // by tokens
+    PanelFunction int8[17];  // by tokens
     PanelFunction floats[5];
     ManyFunction many[3];  // by vectors of rows
 };
 
 template <PanelKind Kind>
 constexpr KindFunctions functions_of() {
-    constexpr PanelFunction kNone = nullptr;
     KindFunctions f{};
     if constexpr (is_quantised(Kind)) {
-        f = {{kNone, int8_tile<Kind, 1>(), int8_tile<Kind, 2>(), int8_tile<Kind, 3>(),
-              int8_tile<Kind, 4>(), kNone, int8_tile<Kind, 6>(), kNone, int8_tile<Kind, 8>()},
-             {},
-             {nullptr, many<Kind, 1>(), many<Kind, 2>()}};
+        f.int8[1] = int8_tile<Kind, 1>();
+        f.int8[2] = int8_tile<Kind, 2>();
+        f.int8[3] = int8_tile<Kind, 3>();
+        f.int8[4] = int8_tile<Kind, 4>();
+        f.int8[6] = int8_tile<Kind, 6>();
+        f.int8[8] = int8_tile<Kind, 8>();
+        f.int8[12] = int8_tile<Kind, 12>();
+        f.int8[16] = int8_tile<Kind, 16>();
+        f.many[1] = many<Kind, 1>();
+        f.many[2] = many<Kind, 2>();
     }
     f.floats[1] = float_tile<Kind, 1>();
     f.floats[2] = float_tile<Kind, 2>();

@@ -9,8 +9,8 @@ namespace sglite {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMostTile = 8;  // tokens that share one read of a panel
-constexpr bool kMany = true;  // see kernel_matmul.h, as the next
+constexpr int kMostTile = 16;  // tokens that share one read of a panel
+constexpr bool kMany = true;   // see kernel_matmul.h, as the next
 constexpr bool kTopCodes = true;
 constexpr int kScoreVectors = 4;  // see attention: accumulators are queries x vectors
 constexpr int kQueryTile = 6;
