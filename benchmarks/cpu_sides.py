@@ -215,6 +215,7 @@ class Process:
 
     def __init__(self, kind: str, python: str, path: Path, threads: int, tokens: int) -> None:
         command = [python, __file__, kind, str(path), str(threads), str(tokens)]
+        self._name = f"{kind} on {path}"
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -231,7 +232,7 @@ class Process:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            raise RuntimeError(f"{' '.join(self._child.args[:3])} ended early: see its error above")
+            raise RuntimeError(f"the process of {self._name} ended early: see its error above")
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
