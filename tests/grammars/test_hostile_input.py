@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +43,7 @@ def test_deep_schemas_are_refused(vocab: Vocabulary, schema: Any) -> None:
 
 
 def test_deep_patterns_and_grammars_are_refused(vocab: Vocabulary) -> None:
-    with pytest.raises(GrammarError, match="nested deeper than 500"):
+    with pytest.raises(GrammarError, match="nested deeper than 200"):
         compile_regex("(" * DEPTH + "a" + ")" * DEPTH, vocab)
     with pytest.raises(GrammarError, match="grammar is nested too deeply"):
         compile_grammar("root ::= " + "(" * DEPTH + '"a"' + ")" * DEPTH, vocab)
@@ -169,3 +171,50 @@ def test_a_pattern_is_refused_at_its_own_place(
 def test_texts_that_are_too_large_to_read(vocab: Vocabulary, schema: str, reason: str) -> None:
     with pytest.raises(GrammarError, match=reason):
         compile_json_schema(schema, vocab)
+
+
+_SMALL_STACK = """
+import threading
+from sglite.errors import GrammarError
+from sglite.grammars import Vocabulary, compile_grammar, compile_json_schema, compile_regex
+
+vocabulary = Vocabulary.from_tokens([bytes([i]) for i in range(256)], eos_ids=[0])
+
+
+def nested(begin, middle, end, compile, most):
+    done = 0
+    for depth in range(10, most, 10):
+        try:
+            compile(begin * depth + middle + end * depth, vocabulary)
+            done = depth
+        except GrammarError:
+            pass
+    print(begin, done)
+
+
+def work():
+    nested("(", "a", ")", compile_regex, 600)
+    nested("(a|", "a", ")*", compile_regex, 600)
+    nested("(?=a", "", ")a", compile_regex, 600)
+    for key in ("not", "items", "additionalProperties"):
+        nested('{"%s":' % key, '{"type":"string"}', "}", compile_json_schema, 600)
+    nested('{"anyOf":[', '{"type":"string"}', "]}", compile_json_schema, 600)
+    nested('{"const":[', "1", "]}", compile_json_schema, 600)
+    nested("[", "1", "]", lambda text, v: compile_json_schema('{"const":' + text + "}", v), 1200)
+    nested("(", '"a"', ")", lambda text, v: compile_grammar("root ::= " + text, v), 600)
+
+
+threading.stack_size(512 * 1024)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_depth_fits_into_the_smallest_stacks() -> None:
+    """Threads have 512 KiB where the system gives no more; beyond the limits there is an error."""
+    done = subprocess.run([sys.executable, "-c", _SMALL_STACK], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    depths = [int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()]
+    assert len(depths) == 10
+    assert min(depths[:2]) >= 190

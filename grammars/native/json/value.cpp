@@ -10,7 +10,7 @@
 namespace sglite::json {
 namespace {
 
-constexpr int kDeepest = 1000;
+constexpr int kDeepest = 500;  // some threads have a stack of 512 KiB
 constexpr int64_t kMostValues = 500'000;
 // Objects with more members than this find keys that stand twice by hashing.
 constexpr size_t kFewMembers = 12;
