@@ -298,6 +298,8 @@ class LocalEngine(Engine):
             task = row.sequence.task
             if row.logits and not isinstance(task, Generation):
                 return None
+            if row.logits and isinstance(task, Generation) and task.shaping is not None:
+                return None  # shaping changes all columns, which have to be fresh
             if row.logits and isinstance(task, Generation):
                 drawn.append(task)
         if not drawn:
